@@ -26,6 +26,7 @@ from use_st5.training.rows import (
     check_prompts,
     given_files,
     held_out_rows,
+    labels_in,
     leave_out,
     loss_table,
     prompts_by_key,
@@ -381,6 +382,56 @@ def test_the_same_rows_out_of_every_format(suffix: str, tmp_path: Path) -> None:
         path.write_text("\n".join([comma.join(PAIRS[0]), *lines]) + "\n")
     source = read_file(path)
     assert (source.task.name, list(source), list(source)) == ("pairs", PAIRS, PAIRS)
+
+
+LABELLED: dict[str, list[Any]] = {
+    "text": ["t0", "t1", "t2", "t3"],
+    "bool": [True, False, True, False],
+    "float": [1.0, 0.5, 1.0, 2.0],
+    "list": [["joy", "fear"], [], ["joy"], ["it's ü"]],
+    "joy": [1, 0, 1, 0],
+    "fear": [True, False, False, True],
+    "never": [0.0, 0.0, 0.0, 0.0],
+}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "DataFrame"])
+def test_labels_of_every_type_out_of_every_format(suffix: str, tmp_path: Path) -> None:
+    """Numbers and truth values are labels as Python and pandas write them."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(LABELLED)
+    path: Any = tmp_path / f"rows.{suffix}"
+    if suffix == "DataFrame":
+        (path,) = given_files("files", frame)
+    elif suffix == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        getattr(frame, f"to_{suffix}")(path, index=False)
+
+    def labels(column: str) -> tuple[list[str], TrainingFile]:
+        file = read_file(path, columns={"label": column})
+        return [row["label"] for row in file], file
+
+    assert labels("bool")[0] == ["True", "False", "True", "False"]
+    assert labels("float")[0] == ["1.0", "0.5", "1.0", "2.0"]
+    lists, file = labels("list")
+    assert [{*(labels_in(each) or ())} for each in lists] == [*map(set, LABELLED["list"])]
+    assert file.is_multi_label and file.classes == {"joy": 2, "fear": 1, "it's ü": 1}
+    flags, file = labels("joy, fear,never")
+    assert flags == ['["fear", "joy"]', "[]", '["joy"]', '["fear"]']
+    assert file.is_multi_label and file.label_numbers == {"fear": 0, "joy": 1, "never": 2}
+    with pytest.raises(ValueError, match="has no anger"):
+        labels("joy,anger")
+    assert not labels("bool")[1].is_multi_label
+
+
+def test_rows_with_a_list_of_labels_and_rows_with_one_are_an_error() -> None:
+    (rows,) = given_files("files", [{"text": "a", "label": '["x"]'}, {"text": "b", "label": "x"}])
+    with pytest.raises(ValueError, match="lists of labels in all rows, or in none"):
+        read_file(rows).classes  # noqa: B018
+    (rows,) = given_files("files", [{"text": "a", "x": 1, "y": 0}, {"text": "b", "x": 1, "y": 3}])
+    with pytest.raises(ValueError, match="'y' is 3, expected 0 or 1"):
+        read_file(rows, columns={"label": "x,y"})
 
 
 def frames() -> dict[str, Any]:

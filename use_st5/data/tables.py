@@ -16,7 +16,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -70,6 +70,8 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # Rows that are read for the names of the columns; examples that become a table at once; bytes that
 # Arrow parses at once.
 _SAMPLE, _AT_ONCE, _BLOCK = 200, 10_000, 2**23
+# What a column of 0 and 1 may hold.
+_SWITCHES = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
 # Whole numbers and others, as they are written: "007" is none, nor is "1.50.1".
 _WHOLE, _DECIMAL = r"^(0|-?[1-9][0-9]*)$", r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 # All characters that `str.strip` removes.
@@ -601,9 +603,9 @@ def _typed(values: list[Any], is_plain: bool, name: str) -> pa.Array:
 class Table(TableReader):
     """The rows of one file, or of the memory, as an Arrow table of texts, labels and scores.
 
-    `columns` is key of a row → name of the column. The values of the key `label` may be whole
-    numbers, which become texts; those of `score` are finite numbers. `content` is the sha256 of the
-    file once it is read.
+    `columns` is key of a row → name of the column. The values of the key `label` become texts
+    (`label_text`); those of `score` are finite numbers. `flags` are keys of columns of 0 and 1,
+    whose names are the labels of a row. `content` is the sha256 of the file once it is read.
     """
 
     warns = False
@@ -616,13 +618,14 @@ class Table(TableReader):
         name: str = "",
         label: str | None = None,
         score: str | None = None,
+        flags: Sequence[str] = (),
     ) -> None:
         paths = [rows] if isinstance(rows, Path) else [Path(name)]
         Reader.__init__(self, paths, max_malformed=MAX_MALFORMED)
         self.columns, self.optional, self.file_format = dict(columns), frozenset(), None
         self.memory = None if isinstance(rows, Path) else rows.select([*columns.values()])
         self.expects = f"rows with {', '.join(columns)}"
-        self.label, self.score, self.content = label, score, ""
+        self.label, self.score, self.flags, self.content = label, score, flags, ""
         if self.memory is not None:
             parquet.write_table(rows, sink := pa.BufferOutputStream())
             self.content = hashlib.sha256(sink.getvalue()).hexdigest()
@@ -632,13 +635,15 @@ class Table(TableReader):
         """Reads the file: scores become float64, all other columns large_string."""
         (path,) = self.paths
         try:
+            if self.flags:
+                raise ValueError("columns of 0 and 1")
             parts = self._parsed(path) if self.memory is None else iter([self.memory])
             table = pa.concat_tables(map(self._cleaned, parts))
             if not table.num_rows:
                 raise ValueError("no rows")
         except (ValueError, OSError, KeyError, csv.Error, pa.ArrowException, *GZIP_DAMAGE):
             # This says what is wrong, row by row.
-            table = table_of(self, self.columns, self.score)
+            table = table_of(self, row_keys(self.columns, self.label, self.flags), self.score)
         else:
             self.report = ReadReport(rows=table.num_rows, examples=table.num_rows)
         self.content = self.content or file_sha256(path)
@@ -650,7 +655,7 @@ class Table(TableReader):
         return enumerate(self.memory.to_pylist(), start=1)
 
     def _examples(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return [clean_row(row, self.columns, self.label, self.score)]
+        return [clean_row(row, self.columns, self.label, self.score, self.flags)]
 
     def _parsed(self, path: Path) -> Iterator[pa.Table]:
         """Yields the rows as Arrow reads them; a ValueError if a row does not have a line."""
@@ -783,20 +788,49 @@ def table_of(
     return pa.concat_tables(parts or [schema.empty_table()])
 
 
+def row_keys(keys: Iterable[str], label: str | None, flags: Sequence[str]) -> list[str]:
+    """The keys of a clean row: the label is in the place of the columns of 0 and 1."""
+    return [key for key in keys if key not in flags] + ([label] if label and flags else [])
+
+
 def clean_row(
-    row: Mapping[str, Any], keys: Iterable[str], label: str | None, score: str | None
+    row: Mapping[str, Any],
+    keys: Iterable[str],
+    label: str | None,
+    score: str | None,
+    flags: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """A row's values: texts and labels without white space around them, scores as numbers."""
+    """A row's values: texts and labels without white space around them, scores as numbers.
+
+    `flags` are the keys of columns of 0 and 1: those with a 1 are the labels of the row.
+    """
+    if label and flags:
+        row = {**row, label: [flag for flag in flags if _is_set(row.get(flag), flag)]}
     values: dict[str, Any] = {}
-    for key in keys:
+    for key in row_keys(keys, label, flags):
         value = row.get(key)
         if key == score:
             values[key] = _number(value, key)
-            continue
-        if key == label and isinstance(value, int) and not isinstance(value, bool):
-            value = str(value)
-        values[key] = clean_text(value, key)
+        else:
+            values[key] = clean_text(label_text(value) if key == label else value, key)
     return values
+
+
+def label_text(value: Any) -> Any:
+    """A label as text: numbers and truth values as Python writes them, a list as sorted JSON."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, list | tuple):
+        labels = {clean_text(label_text(each), "label") for each in value}
+        return json.dumps(sorted(labels), ensure_ascii=False)
+    is_number = isinstance(value, int | float) and not math.isnan(value)
+    return str(value) if is_number else value
+
+
+def _is_set(value: Any, key: str) -> bool:
+    switch = _SWITCHES.get(str(value).strip().casefold())
+    if switch is None:
+        raise MalformedRowError(f"{key!r} is {value!r:.40}, expected 0 or 1")
+    return switch
 
 
 def clean_text(value: Any, key: str, *, optional: bool = False) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from use_st5.data.tables import (
     Reader,
     SkippedRowError,
     clean_row,
+    row_keys,
     table_of,
 )
 
@@ -126,24 +127,27 @@ class DataSet(TFDSReader):
         *,
         label: str | None = None,
         score: str | None = None,
+        flags: Sequence[str] = (),
     ) -> None:
         data_set, _, split = name.removesuffix("]").partition("[")
         super().__init__(data_set, split=split or "train", columns=columns)
         self.paths, self.max_malformed = [Path(name)], MAX_MALFORMED
         self.expects = f"rows with {', '.join(self.columns)}"
-        self.label, self.score, self.content = label, score, name
-        self._classes = self.class_names(self.columns[label]) if label else None
+        self.label, self.score, self.flags, self.content = label, score, flags, name
+        self._classes = self.class_names(self.columns[label]) if label and not flags else None
 
     def read(self) -> pa.Table:
         """Reads it once, as `Table.read`."""
-        return table_of(self, self.columns, self.score)
+        return table_of(self, row_keys(self.columns, self.label, self.flags), self.score)
 
     def _examples(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        if self.label and row[self.label] == -1:
-            raise SkippedRowError("no label")
-        if self.label and self._classes:
-            row = row | {self.label: self._classes[row[self.label]]}
-        return [clean_row(row, self.columns, self.label, self.score)]
+        if self.label and not self.flags:
+            places = np.asarray(row[self.label])
+            if places.dtype.kind == "i" and (places == -1).any():
+                raise SkippedRowError("no label")
+            if self._classes:
+                row = row | {self.label: np.array(self._classes, object)[places]}
+        return [clean_row(row, self.columns, self.label, self.score, self.flags)]
 
 
 def _value(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -12,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,6 +117,7 @@ class TrainingFile:
         report: The report of the reader.
         content: Identifies the rows: the sha256 of a file, or the name of a data set.
         names: The names of all its columns; a text has none.
+        flags: The columns of 0 and 1 that are its labels, if these are no column themselves.
         mixing_weight: Its weight in a mixture; None: the number of its examples.
         prompts: Key of a row → the prompt before its text in training. The table has no prompts.
         lengths: Tokens of each text with its prompt, int `[texts]` (`add_statistics`).
@@ -131,6 +134,7 @@ class TrainingFile:
     report: ReadReport = dataclasses.field(default_factory=ReadReport)
     content: str = ""
     names: Sequence[str] = ()
+    flags: Sequence[str] = ()
     mixing_weight: float | None = None
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     lengths: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
@@ -174,7 +178,26 @@ class TrainingFile:
         if self.task.label is None:
             return Counter()
         labels, counts = pc.value_counts(self.table[self.task.label]).flatten()
-        return Counter(dict(zip(labels.to_pylist(), counts.to_pylist(), strict=True)))
+        classes = Counter(dict(zip(labels.to_pylist(), counts.to_pylist(), strict=True)))
+        if not self.is_multi_label:
+            return classes
+        names = Counter(dict.fromkeys(self.flags, 0))
+        for label, count in classes.items():
+            names.update(dict.fromkeys(labels_in(label) or (), count))
+        return names
+
+    @cached_property
+    def is_multi_label(self) -> bool:
+        """Whether each row has a list of labels, which is JSON text in the table."""
+        if self.task.label is None:
+            return False
+        lists = {
+            labels_in(label) is not None
+            for label in self.table[self.task.label].unique().to_pylist()
+        }
+        if len(lists) == 2:
+            raise ValueError(f"{self.name}: expected lists of labels in all rows, or in none.")
+        return lists == {True}
 
     @cached_property
     def score_limits(self) -> tuple[float, float]:
@@ -276,6 +299,15 @@ class TrainingFile:
         return text + (" (--max-length changes this)" if longer else ", the limit of the model")
 
 
+def labels_in(label: str) -> list[str] | None:
+    """The labels of a text that has a list of them as JSON, or as Python writes it; else None."""
+    if label.startswith("["):
+        for text in (label, label.replace("'", '"')):
+            with contextlib.suppress(msgspec.DecodeError):
+                return [*map(str, msgspec.json.decode(text, type=list[str | float | int]))]
+    return None
+
+
 # Reading.
 
 
@@ -314,19 +346,21 @@ def read_files(
     test: Sequence[Given],
     *,
     task: str | Mapping[str, str] | None,
-    columns: Mapping[str, str] | None,
+    columns: Mapping[str, str | Sequence[str]] | None,
     tasks: Sequence[TaskSpec],
     prompts: Prompts,
 ) -> tuple[list[TrainingFile], list[TrainingFile], list[TrainingFile]]:
     """Reads the training, validation and test files; the arguments are `train`'s."""
     names = [split_weight(given)[0] for given in files]
+    given = (columns or {}).items()
+    own_names = {key: name if isinstance(name, str) else ",".join(name) for key, name in given}
     if not files:
         raise ValueError("Expected at least one training file, received none.")
     if isinstance(task, Mapping) and (unknown := set(task) - set(names)):
         text = f"expected names among the training files, {', '.join(names)}"
         raise ValueError(f"task: {text}; received {', '.join(sorted(unknown))}.")
     options: dict[str, Any] = {
-        "columns": columns,
+        "columns": own_names,
         "tasks": TASKS | {spec.name: spec for spec in tasks},
         "prompts": prompts,
     }
@@ -356,7 +390,7 @@ def read_files(
     ]
     every_file = [*training, *evaluations[0], *evaluations[1]]
     used = {_folded(name) for file in every_file for name in file.columns.values()}
-    for key, name in (columns or {}).items():
+    for key, name in own_names.items():
         if _folded(name) not in used:
             known = dict.fromkeys(name for file in every_file for name in file.names)
             keys = known_columns({file.task.name: file.task for file in every_file if file.names})
@@ -403,6 +437,7 @@ def read_file(
     requested = task.get(name) if isinstance(task, Mapping) else task
     name, memory = as_written(name), given[1] if isinstance(given, tuple) else None
     path = Path(name) if memory is not None else cached_path(name)
+    flags: list[str] = []
     # Some tables are called .txt too, but have tabs.
     is_text = memory is None and _TEXT.search(path.name) is not None
     is_text = is_text and b"\t" not in next(read_lines(path), (0, b""))[1]
@@ -424,10 +459,16 @@ def read_file(
                 )
             else:
                 names = [*DataSet(name).columns]
-            renamed = _renamed(names, columns or {})
+            flags = _flags(names, columns or {}, name)
+            joined = [columns["label"]] if columns and flags else []
+            renamed = _renamed([*names, *joined], columns or {})
             spec = task_for([*renamed], name, requested, tasks)
             reader: Table | DataSet
-            own, options = _own_columns(spec, renamed), {"label": spec.label, "score": spec.score}
+            own = _own_columns(spec, renamed)
+            options: Any = {"label": spec.label, "score": spec.score, "flags": flags}
+            if flags:
+                del own[spec.label or ""]
+                own |= {flag: flag for flag in flags}
             if memory is None and not path.exists():
                 reader = DataSet(name, own, **options)
             else:
@@ -449,9 +490,22 @@ def read_file(
         report=report,
         content=content,
         names=names,
+        flags=flags,
         mixing_weight=weight,
         prompts=prompts_by_key(prompts, spec, own),
     )
+
+
+def _flags(names: Sequence[str], columns: Mapping[str, str], where: str) -> list[str]:
+    """The columns of 0 and 1 that `columns` gives as the label, such as "joy,anger"; or none."""
+    known = {_folded(name): name for name in names}
+    given = columns.get("label", "")
+    if "," not in given or _folded(given) in known:
+        return []
+    folded = [_folded(name) for name in given.split(",")]
+    if missing := [name for name in folded if name not in known]:
+        raise ValueError(f"{where}: expected columns of 0 and 1, has no {', '.join(missing)}.")
+    return [known[name] for name in folded]
 
 
 def _own_columns(spec: TaskSpec, renamed: Mapping[str, str]) -> dict[str, str]:

@@ -146,7 +146,7 @@ def train(
     test: Files = (),
     task: str | Mapping[str, str] | None = None,
     tasks: Sequence[TaskSpec] = (),
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
     settings: str | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     overwrite: bool = False,
@@ -175,7 +175,8 @@ def train(
             of the held-out rows.
         task: The name of the task of all files, or names by file; None: their columns decide.
         tasks: Tasks of your own; one replaces that of `TASKS` with the same name.
-        columns: The files' own names for columns, such as `{"anchor": "title"}`.
+        columns: The files' own names for columns, such as `{"anchor": "title"}`; the key "label"
+            may have several columns of 0 and 1.
         settings: The settings of a paper by name, such as "sentence_t5".
         callbacks: Keras callbacks, as in `Trainer`.
         overwrite: Whether to replace the model in `to`, and what another run wrote into `TO.run`.
