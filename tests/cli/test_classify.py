@@ -72,6 +72,23 @@ def test_standard_input_as_json(use: Callable, file: tuple[str, ...]) -> None:
     assert (second["label"], second["text"]) == ("long", "née")
 
 
+def test_a_text_may_have_several_labels_or_none(
+    use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Classifier,
+        "load",
+        lambda path, *, encoder=None: ByLength(Path(path), "fake", ["a", "b"], {}, True),
+    )
+    rows = np.array([[0.9, 0.6], [0.1, 0.2]], np.float32)
+    monkeypatch.setattr(ByLength, "probabilities", lambda self, texts, **options: rows)
+    result = use("classify", "c.keras", input="x\ny\n")
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert lines[1:] == [["a, b", "0.9000", "x"], ["", "0.2000", "y"]]
+    result = use("classify", "c.keras", "--json", input="x\ny\n")
+    assert [json.loads(line)["labels"] for line in result.stdout.splitlines()] == [["a", "b"], []]
+
+
 def test_texts_that_were_cut_are_counted(use: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ByLength.encoder, "max_length", 3)
     result = use("classify", "c.keras", input="abcd\nabc\nabcde\n")

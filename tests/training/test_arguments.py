@@ -42,8 +42,9 @@ def test_the_settings_of_the_papers() -> None:
     trans = make_arguments("trans_encoder")
     assert (trans.epochs, trans.batch_size, trans.cycles) == (10.0, 128, 3)
     assert set(NAMED_SETTINGS) == {
-        *("sentence_t5", "sbert", "simcse", "defsent", "use", "trans_encoder")
+        *("sentence_t5", "sbert", "simcse", "defsent", "use", "trans_encoder", "setfit")
     }
+    assert make_arguments(few_shot=True) == make_arguments("setfit")
 
 
 def test_what_is_said_differs_from_the_named_settings() -> None:

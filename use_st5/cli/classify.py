@@ -37,7 +37,8 @@ HELP = manual(
     or of standard input (-, or no file), or a column of tables (--column).
 
     In a pipe the result is lines with tabs: label, probability, text. --json prints an object for
-    each line, with the probability of every label.""",
+    each line, with the probability of every label. If a text may have several labels, they are
+    those with a probability above 0.5, and the line has the highest.""",
     "use-st5 classify tuned.run/classifier.keras questions.txt",
     "cut -f 3 mail.tsv | use-st5 classify tuned.run/classifier.keras --json | jq .label",
 )
@@ -60,6 +61,8 @@ def classify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line.")] = False,
 ) -> None:
     """Names the classes of texts."""
+    from use_st5.engines.classifier import chosen
+
     loaded = _load(classifier, encoder, backend)
     options = {"batch_size": batch_size, "show_progress": False, "on_truncation": "ignore"}
     cells: list[tuple[str, str, str]] = []
@@ -72,14 +75,16 @@ def classify(
             probabilities = loaded.probabilities(texts, **options)
             total, cut = total + len(texts), cut + len(loaded.encoder.truncated(texts))
             for text, row in zip(texts, probabilities, strict=True):
-                label = loaded.labels[row.argmax()]
+                label = chosen(row, loaded.labels, several=loaded.multi_label)
                 if as_json:
                     parts = zip(loaded.labels, row.tolist(), strict=True)
                     by_label = {name: round(part, 6) for name, part in parts}
-                    answer = {"label": label, "probabilities": by_label, "text": text}
+                    name = "labels" if loaded.multi_label else "label"
+                    answer = {name: label, "probabilities": by_label, "text": text}
                     echo(json.dumps(answer, ensure_ascii=False))
                 else:
-                    cells.append((label, f"{row.max():.4f}", text))
+                    shown = label if isinstance(label, str) else ", ".join(label)
+                    cells.append((shown, f"{row.max():.4f}", text))
     if not total:
         raise ValueError("expected texts to classify, one a line, received none")
     say_truncated(loaded.encoder, cut, total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,14 @@ class ClassifierRecord(msgspec.Struct):
 
     labels: list[str]
     accuracy: dict[str, float] = {}
+    multi_label: bool = False
+
+
+def chosen(probabilities: np.ndarray, labels: Sequence[str], *, several: bool) -> str | list[str]:
+    """The most probable label of a text; with `several`, all with a probability above 0.5."""
+    if several:
+        return [labels[place] for place in np.flatnonzero(probabilities > 0.5).tolist()]
+    return labels[int(probabilities.argmax())]
 
 
 def read_labels(path: str | os.PathLike[str]) -> ClassifierRecord:
@@ -81,6 +89,8 @@ def _inside(h5py: Any, file: Any, name: str) -> Any:
 class SavedClassifier:
     """Names the class of a text: `softmax(vector · kernel + bias)`.
 
+    If a text may have several classes, it is `sigmoid` in place of `softmax`.
+
     Args:
         path: The `.keras` file; its labels are in the `.json` next to it.
         encoder: The encoder that it was made with.
@@ -88,15 +98,18 @@ class SavedClassifier:
     Attributes:
         encoder: The encoder.
         labels: The names of the classes, in the order of the outputs.
+        multi_label: Whether a text has any number of classes.
+        kernel: Float `[dimension, labels]`.
+        bias: Float `[labels]`.
     """
 
     def __init__(self, path: str | os.PathLike[str], encoder: Any) -> None:
-        self.encoder = encoder
-        self.labels = read_labels(path).labels
+        self.encoder, record = encoder, read_labels(path)
+        self.labels, self.multi_label = record.labels, record.multi_label
         shape = encoder.dimension, len(self.labels)
         with open_local(path) as local:
-            self._kernel, self._bias = read_weights(local, *shape, where=as_written(path))
-        if not all(np.isfinite(each).all() for each in (self._kernel, self._bias)):
+            self.kernel, self.bias = read_weights(local, *shape, where=as_written(path))
+        if not all(np.isfinite(each).all() for each in (self.kernel, self.bias)):
             raise ValueError(f"{as_written(path)}: holds NaN or infinity. Train it again.")
 
     def probabilities(
@@ -106,6 +119,8 @@ class SavedClassifier:
 
         The arguments are those of `SentenceEncoder.encode`.
         """
-        logits = self.encoder.encode(texts, **options) @ self._kernel + self._bias
+        logits = self.encoder.encode(texts, **options) @ self.kernel + self.bias
+        if self.multi_label:
+            return np.asarray((1 + np.tanh(logits / 2)) / 2, np.float32)  # The sigmoid.
         powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float32)

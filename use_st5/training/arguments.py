@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # The command line reads the fields without TensorFlow and Ke
 Order = Literal["drawn", "cycle"]
 OptimizerName = Literal["adam", "adafactor"]
 HeadInit = Literal["linear-probe", "random"]
+ClassWeight = Literal["balanced"]
 Schedule = Literal["linear", "constant"]
 TrainOnly = Literal["embedding"]
 ModelPart = Literal["embedding", "all_embeddings", "encoder", "head"]
@@ -226,6 +227,12 @@ class FileArguments(TrainingArguments):
         prompts: Prompts before the texts: one for all texts, or prompts by column. The
             exported model keeps them for queries and documents (docs/training.md).
         lora_rank: Rank of adapters that are trained instead of the weights; None: no adapters.
+        few_shot: For few texts with labels: pairs of texts that share a label, or not, train the
+            encoder, and a logistic regression of scikit-learn classifies its vectors (SetFit). A
+            text may have several labels. Without validation files no row is held out, and the last
+            step is exported. It sets what `settings="setfit"` sets.
+        class_weight: "balanced": the labels of a `few_shot` classifier count the same, however many
+            rows they have; None: each row counts the same.
         head_init: The start of a classification head: "linear-probe", fitted to the vectors of the
             start model, or "random", which makes the encoder forget more
             (docs/own_data_results.md).
@@ -253,6 +260,8 @@ class FileArguments(TrainingArguments):
     matryoshka_dimensions: tuple[int, ...] = ()
     prompts: str | Mapping[str, str] = dataclasses.field(default_factory=dict)
     lora_rank: int | None = None
+    few_shot: bool = False
+    class_weight: ClassWeight | None = None
     head_init: HeadInit = "linear-probe"
     dropout: float | None = None
     words: int = 40_000
@@ -269,6 +278,7 @@ class FileArguments(TrainingArguments):
         self._check_above_zero("words cycles")
         self._check("keep bigrams", lambda number: 0 <= number < math.inf, "a number of 0 or more")
         self._check_choice("head_init", HeadInit)
+        self._check_choice("class_weight", ClassWeight)
         prompts = self.prompts
         if not isinstance(prompts, str) and not all(isinstance(p, str) for p in prompts.values()):
             raise TypeError(f"prompts: expected texts by column, received {dict(prompts)!r:.80}.")
@@ -319,6 +329,8 @@ NAMED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "max_grad_norm": 0.0,
         "freeze": ("all_embeddings", "head"),
     },
+    # Tunstall et al. 2022, section 4: one pass over the pairs.
+    "setfit": {"few_shot": True, "epochs": 1.0, "batch_size": 16},
     # Liu et al. 2022, Table 16, whose learning rates are those of `TransEncoder`.
     "trans_encoder": {"epochs": 10.0, "batch_size": 128, "cycles": 3},
     # Cer et al. 2018, "Encoders": its three tasks, with the response's own network.
@@ -330,7 +342,10 @@ def make_arguments(name: str | None = None, **changes: Any) -> FileArguments:
     """The arguments of a paper (a key of `NAMED_SETTINGS`), with changes; None: the defaults.
 
     Arguments of the loss are added to those of the paper. A value of a wrong type is a TypeError.
+    Few labels have SetFit's arguments if no paper is named.
     """
+    if name is None and changes.get("few_shot") is True:
+        name = "setfit"
     if name is not None and name not in NAMED_SETTINGS:
         names = ", ".join(NAMED_SETTINGS)
         raise ValueError(f"settings: expected one of {names}, received {name!r}.")

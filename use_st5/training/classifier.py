@@ -15,14 +15,16 @@ import tensorflow as tf
 
 import use_st5
 from use_st5.encode.similarity import unit_rows
-from use_st5.engines.classifier import SavedClassifier, read_labels
+from use_st5.engines.classifier import SavedClassifier, chosen, read_labels
 from use_st5.io.files import as_written, atomic_path, exists, write_json
 from use_st5.losses.label_loss import LabelLoss
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
 from use_st5.losses.task_loss import TaskLoss
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training.arguments import FileArguments
 from use_st5.training.checkpoints import saving_quietly
-from use_st5.training.rows import TrainingFile, spread, training_table
+from use_st5.training.few_shot import fitted_head, head_weights, members
+from use_st5.training.rows import TrainingFile, labels_in, spread, training_table
 from use_st5.training.run_folder import RUN, absolute
 from use_st5.training.tasks import LABELS
 from use_st5.training.validation import Row, ValidationSet, with_prompts
@@ -54,7 +56,8 @@ class Classifier:
         folder: The folder of the encoder whose vectors it reads.
         labels: The names of its classes, in the order of its outputs.
         accuracy: Share of the rows of each test set that get the right label, by the set's name; of
-            each validation set if there are no test sets.
+            each validation set if there are no test sets. Of several labels all must be right.
+        multi_label: Whether a text has any number of labels.
 
     Examples:
         >>> classifier = Classifier.load("tuned.run/classifier.keras")
@@ -66,6 +69,7 @@ class Classifier:
     folder: str
     labels: Sequence[str]
     accuracy: Mapping[str, float]
+    multi_label: bool = False
 
     @classmethod
     def load(
@@ -84,24 +88,28 @@ class Classifier:
         if encoder is None and path.parent.suffix != RUN:
             raise ValueError(f"{as_written(path)}: not in a folder TO{RUN}. Give encoder=FOLDER.")
         folder = as_written(encoder or path.parent.with_suffix(""))
-        return cls(path, folder, record.labels, record.accuracy)
+        return cls(path, folder, record.labels, record.accuracy, record.multi_label)
 
     @cached_property
     def encoder(self) -> SentenceEncoder:
         """The encoder, loaded."""
         return use_st5.load(self.folder)
 
-    def predict(
-        self, texts: str | bytes | Iterable[str | bytes], **options: Any
-    ) -> str | list[str]:
+    def predict(self, texts: str | bytes | Iterable[str | bytes], **options: Any) -> Any:
         """The labels of texts, or the label of a single text.
+
+        A text has one label, or a list of labels if the training texts had such lists: those with
+        a probability above 0.5.
 
         Args:
             texts: As for `SentenceEncoder.encode`.
             **options: Further arguments of `encode`, such as `batch_size` and `on_truncation`.
         """
-        places = self.probabilities(texts, **options).argmax(axis=-1)
-        return [self.labels[place] for place in places] if places.ndim else self.labels[places]
+        rows = self.probabilities(texts, **options)
+        options = {"several": self.multi_label}
+        if rows.ndim == 1:
+            return chosen(rows, self.labels, **options)
+        return [chosen(row, self.labels, **options) for row in rows]
 
     def probabilities(
         self, texts: str | bytes | Iterable[str | bytes], **options: Any
@@ -111,6 +119,16 @@ class Classifier:
         The arguments are those of `predict`.
         """
         return self._head.probabilities(texts, **options)
+
+    @property
+    def head(self) -> Any:
+        """The head as a fitted object of scikit-learn, from the encoder's vectors to labels.
+
+        It is a `LogisticRegression`, or for lists of labels a `OneVsRestClassifier` of them.
+        """
+        return fitted_head(
+            self._head.kernel, self._head.bias, self.labels, several=self.multi_label
+        )
 
     def line(self) -> str:
         """The log line after the training."""
@@ -133,8 +151,7 @@ def write_classifiers(
     tests: Sequence[ValidationSet],
     encoder: Path,
     work: Path,
-    *,
-    seed: int,
+    arguments: FileArguments,
 ) -> list[Classifier]:
     """Fits and writes a classifier for each file of texts and labels.
 
@@ -147,33 +164,42 @@ def write_classifiers(
     classifiers = []
     for number, file in enumerate(labelled, start=1):
         name = "classifier" if len(labelled) == 1 else f"classifier_{number}"
-        numbers = file.label_numbers
-        classifier = Classifier(work / f"{name}.keras", as_written(encoder), [*numbers], {})
-        keras.utils.set_random_seed(seed)
+        labels, several = [*file.label_numbers], file.is_multi_label
+        classifier = Classifier(work / f"{name}.keras", as_written(encoder), labels, {}, several)
+        keras.utils.set_random_seed(arguments.seed)
+        activation = "sigmoid" if several else "softmax"
         classes = keras.layers.Dense(
-            len(numbers), activation="softmax", dtype="float32", name="classes"
+            len(labels), activation=activation, dtype="float32", name="classes"
         )
         head = keras.Sequential([keras.Input((classifier.encoder.dimension,)), classes])
-        examples = _examples(classifier, training_table(file, [*sets, *tests]).to_pylist())
-        fit_layers(head.layers, *examples, from_logits=False)
+        vectors, own = _examples(classifier, training_table(file, [*sets, *tests]).to_pylist())
+        if arguments.few_shot:
+            known, weight = members(own, labels), arguments.class_weight
+            classes.set_weights(head_weights(vectors, known, several=several, class_weight=weight))
+        else:
+            numbers = np.array([file.label_numbers[label] for label in own])
+            fit_layers(head.layers, vectors, numbers, from_logits=False)
         accuracy = {}
         for held_set in tests or sets:
             if held_set.labels_of == file.name and held_set.task.stands_in_for(LABELS):
-                vectors, labels = _examples(classifier, held_set.rows)
-                right = np.asarray(head(vectors)).argmax(axis=1) == labels
-                accuracy[held_set.name] = float(right.mean())
+                vectors, own = _examples(classifier, held_set.rows)
+                rows = np.asarray(head(vectors))
+                predicted = [chosen(row, labels, several=several) for row in rows]
+                expected = [sorted(labels_in(each) or []) if several else each for each in own]
+                right = [pair[0] == pair[1] for pair in zip(predicted, expected, strict=True)]
+                accuracy[held_set.name] = float(np.mean(right))
         with atomic_path(classifier.path) as temporary, saving_quietly():
             head.save(temporary)
-        record = {"labels": [*numbers], "accuracy": accuracy}
+        record = {"labels": labels, "accuracy": accuracy, "multi_label": several}
         write_json(classifier.path.with_suffix(".json"), record)
         classifiers.append(dataclasses.replace(classifier, accuracy=accuracy))
     return classifiers
 
 
-def _examples(classifier: Classifier, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of rows, and the numbers of their labels."""
+def _examples(classifier: Classifier, rows: Sequence[Row]) -> tuple[np.ndarray, list[str]]:
+    """The vectors of rows, and their labels."""
     vectors = classifier.encoder.encode([row["text"] for row in rows], on_truncation="ignore")
-    return vectors, np.array([classifier.labels.index(row["label"]) for row in rows])
+    return vectors, [row["label"] for row in rows]
 
 
 def probe_weights(

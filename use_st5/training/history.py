@@ -174,13 +174,14 @@ def write_plot(history: History, work: Path, monitor: str, unit: str) -> str:
     """
     logs = work / "checkpoints" / "logs"
     scores = {int(each["step"]): 100 * each[monitor] for each in history.evaluations}
+    best = history.best_step or (0 if monitor else history.step)
     try:
         figure = plots.training_curves(
             logged_losses(logs),
             scores,
             score=f"{monitor} × 100",
             unit=unit,
-            best=history.best_step or 0,
+            best=best,
         )
         plots.save(figure, work / "run.png")
         curves = f"curves: {as_written(work / 'run.png')}"

@@ -54,6 +54,8 @@ def card(
         "",
         *_table("validation", validation),
     ]
+    if not plan.sets:
+        scores = [f"Trained on all rows without validation: step {history.step}, the last.", ""]
     if plan.tests:
         rows = _described(plan.tests, plan.test)
         scores += [f"Test, {rows}, chose nothing and was evaluated once.", ""]

@@ -124,6 +124,7 @@ class TrainingFile:
         scores: The scores that become 0 and 1; None if the rows have no scores.
         left_out: Number of rows that are validation or test rows (`leave_out`).
         shared: Number of other rows that share a text with these.
+        pairs: Number of pairs of texts that few labels are learned from.
         retrieval: The set of a folder in BEIR's layout; the table has its relevant pairs.
     """
 
@@ -141,6 +142,7 @@ class TrainingFile:
     scores: tuple[float, float] | None = None
     left_out: int = 0
     shared: int = 0
+    pairs: int = 0
     retrieval: RetrievalSet | None = None
 
     def __iter__(self) -> Iterator[Row]:
@@ -269,6 +271,8 @@ class TrainingFile:
         if classes := self.classes:
             counts = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(8))
             yield f"  labels: {counts}" + f", … ({len(classes)} labels)" * (len(classes) > 8)
+        if self.pairs:
+            yield f"  {self.pairs:,} pairs of texts that share a label, or not"
         if self.scores is not None:
             text = "  scores: {:g} … {:g}, ".format(*self.score_limits)
             scaled = "scaled from {:g} … {:g} to 0 … 1".format(*self.scores)
@@ -604,7 +608,10 @@ def check_rows(file: TrainingFile) -> None:
     if not file.rows:
         raise ValueError(f"{file.name}: expected rows, found none that can be used.")
     classes, (lowest, highest) = file.classes, file.score_limits
-    if file.task.label is not None and not 2 <= len(classes) <= _MOST_CLASSES:
+    if file.is_multi_label and len(file.table[file.task.label].unique()) < 2:
+        raise ValueError(f"{file.name}: expected different labels, all rows have the same.")
+    least = 1 if file.is_multi_label else 2
+    if file.task.label is not None and not least <= len(classes) <= _MOST_CLASSES:
         text = f"expected 2 to {_MOST_CLASSES:,} different labels, found {len(classes):,}"
         raise ValueError(f"{file.name}: {text}: {', '.join([*classes][:3])}.")
     if lowest == highest:
@@ -677,20 +684,23 @@ def validation_and_test_sets(
     validation: Sequence[TrainingFile],
     test: Sequence[TrainingFile],
     prompts: Sequence[str] = ("", ""),
+    *,
+    held_out: bool = True,
 ) -> tuple[Sets, Sets]:
     """The validation sets, by which the best step is chosen, and the test sets, used once.
 
     Without files for both, rows of the training files are held out, half of them for the test if
     there are enough. Without validation files, only the validation rows are held out. `prompts`
-    are those of the queries and of the documents of retrieval sets.
+    are those of the queries and of the documents of retrieval sets. Without `held_out` no rows are,
+    and there may be no validation set.
     """
-    if not (validation or test):
+    if held_out and not (validation or test):
         return _held_out(files, tested=True)
     tests = _sets_from_files(test, files, [], prompts)
     if validation:
         sets = _sets_from_files(validation, files, tests, prompts)
     else:
-        sets, _ = _held_out(files, tested=False)
+        sets = _held_out(files, tested=False)[0] if held_out else []
     return [without_rows_of(part, tests) for part in sets], tests
 
 
@@ -749,6 +759,8 @@ def _sets_from_files(
             text = f"no training file of the task {file.task.name} teaches its labels"
             raise ValueError(f"{file.name}: {text}. Give one, or evaluate on another file.")
         taught = min(candidates, key=lambda each: len(file.classes.keys() - each.classes))
+        if file.is_multi_label != taught.is_multi_label:
+            raise ValueError(f"{file.name}: expected lists of labels as in {taught.name}, or none.")
         if labels := file.classes.keys() - taught.classes:
             known, other = (", ".join(sorted(names)[:8]) for names in (taught.classes, labels))
             raise ValueError(f"{file.name}: expected the labels {known}; received others: {other}.")

@@ -164,6 +164,8 @@ class TaskSpec:
             (family.name, family.learning_rates) if family else ("", Family.learning_rates)
         )
         task = "" if random_head and self.label is not None else self.name
+        if self.label is not None and self.loss is ScoredPairLoss:  # Few labels.
+            task = SCORED_PAIRS.name
         family_rate = rates.get(task, rates[""])
         return self.learning_rate.get(name, self.learning_rate.get("", family_rate))
 

@@ -31,6 +31,7 @@ from use_st5.models.lora import apply_lora
 from use_st5.trainable_encoder import TrainableEncoder
 from use_st5.training.arguments import FileArguments, completed, make_arguments
 from use_st5.training.classifier import Classifier, has_heads, probe_weights, write_classifiers
+from use_st5.training.few_shot import pair_table, use_few_labels
 from use_st5.training.history import History, write_plot
 from use_st5.training.model_card import card
 from use_st5.training.model_loading import (
@@ -255,20 +256,20 @@ def _run(
             default_prompt_name=default_prompt or plan.encoder.default_prompt_name,
             similarity_fn_name=plan.encoder.similarity_fn_name,
         )
-        baseline = {name: value for name, value in history.evaluations[0].items() if name != "step"}
+        baseline = {**(history.evaluations or [{}])[0]}
+        baseline.pop("step", None)
         validation = {"before": baseline, "after": scores_of(plan.sets, encoder.encode)}
         test = {"before": test_before, "after": scores_of(plan.tests, encoder.encode)}
         encoder.card = card(plan, history, validation, test, target)
         encoder.export(target, precision=plan.arguments.precision or encoder.stored)
     seconds = time.monotonic() - began
     log(f"took {datetime.timedelta(seconds=round(seconds))}")
-    seed = plan.arguments.seed
     classifiers = write_classifiers(
-        plan.files, plan.sets, plan.tests, absolute(target), work, seed=seed
+        plan.files, plan.sets, plan.tests, absolute(target), work, plan.arguments
     )
     record = {
         "monitor": plan.monitor,
-        "best_step": history.best_step or 0,
+        "best_step": (history.best_step or 0) if plan.sets else history.step,
         "steps": history.step,
         "validation": validation,
         "test": test,
@@ -324,7 +325,7 @@ def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str
             encoder,
             {name: (rows(losses[name]), losses[name]) for name, (rows, _) in plan.tasks.items()},
             dataclasses.replace(arguments, steps=plan.steps, max_length=plan.width),
-            evaluate=partial(scores_of, plan.sets),
+            evaluate=partial(scores_of, plan.sets) if plan.sets else None,
             monitor=plan.monitor,
             mixing_weights={name: turn * weight for name, weight in plan.weights.items()},
             folder=work / "checkpoints",
@@ -417,8 +418,8 @@ class TrainingPlan:
 
     @property
     def monitor(self) -> str:
-        """The score that the best step is chosen by."""
-        return main_score(self.sets)
+        """The score that the best step is chosen by; empty if that is the last step."""
+        return main_score(self.sets) if self.sets else ""
 
     @property
     def unit(self) -> str:
@@ -485,13 +486,16 @@ class TrainingPlan:
             f"{arguments.learning_rate:.3g}"
             + f", loss with {loss}" * bool(loss)
             + "".join(f", frozen: {_FROZEN[part]}" for part in arguments.frozen)
-            + f", the classifier {_HEADS[arguments.head_init]}" * has_labels
+            + f", the classifier {_HEADS[arguments.head_init]}"
+            * (has_labels and not arguments.few_shot)
             + f", of {shares}" * (len(self.tasks) > 1)
         )
 
     def evaluation_lines(self) -> Iterator[str]:
         """The log lines that say which rows are evaluated with which metric."""
-        if not self.validation:
+        if not self.sets:
+            yield "No --validation: all rows are trained on, and the last step is exported."
+        elif not self.validation:
             yield f"No --validation: {_count(self.sets)} rows are held out for validation."
         if self.tests and not self.test:
             yield f"No --test: {_count(self.tests)} rows are held out for the test."
@@ -502,7 +506,7 @@ class TrainingPlan:
                     f"{use} on {part.name}: {metric.name}, {metric.description}; "
                     f"{len(part.rows):,} rows"
                 )
-        if not self.tests:
+        if self.sets and not self.tests:
             evaluations = self.steps if self.in_cycles else self.arguments.evaluations
             yield (
                 "No test rows: the final scores are optimistic, because they are the best of up to "
@@ -517,7 +521,9 @@ class TrainingPlan:
 
     def result_lines(self, trained: Trained) -> Iterator[str]:
         """The log lines at the end: the best step, and its scores."""
-        if trained.best_step == 0:
+        if not self.sets:
+            yield f"the last step is exported, {trained.steps}"
+        elif trained.best_step == 0:
             yield (
                 f"no {self.unit} was better than the start by {self.monitor}: the start is exported"
             )
@@ -540,6 +546,7 @@ def make_plan(
     arguments: FileArguments,
 ) -> TrainingPlan:
     """Decides what the arguments leave open."""
+    use_few_labels([*files, *validation, *test], arguments)
     for file in files:
         add_statistics(file, encoder.tokenizer, scores=arguments.score_range)
     kept_prompts, default = exported_prompts(files)
@@ -549,7 +556,9 @@ def make_plan(
         kept_prompts.get(first_prompt_name(names, kept_prompts) or default or "", "")
         for names in (QUERY, DOCUMENT)
     ]
-    sets, tests = validation_and_test_sets(files, validation, test, sides)
+    sets, tests = validation_and_test_sets(
+        files, validation, test, sides, held_out=not arguments.few_shot
+    )
     for file in files:
         leave_out(file, [*sets, *tests])
     teacher = open_teacher(arguments.teacher) if arguments.teacher else None
@@ -627,11 +636,7 @@ def _plan_tasks(plan: TrainingPlan) -> None:
             text = f"expected scores from {least:g} for this loss, found lower ones"
             raise ValueError(f"{file.name}: {text}. Give --score-range -1,1 to scale them.")
         make_loss = partial(_with_dimensions, make, arguments)
-        loss_keys(file, make_loss(), scored=scorer is not None)  # Fails before the training.
-        rows = partial(loss_table, file, plan.held, encoder, scorer)
-        if plan.guide is not None and file.task.stands_in_for(PAIRS):
-            rows = partial(guided_rows, file, plan.held, encoder, plan.guide)
-        plan.tasks[name] = rows, make_loss
+        plan.tasks[name] = _rows(plan, file, scorer, make_loss()), make_loss
         plan.weights[name] = file.mixing_weight or len(files) * file.kept / total
     teachers: list[Any] = []
     if vectors is not None:
@@ -652,8 +657,22 @@ def _plan_tasks(plan: TrainingPlan) -> None:
     if not (teachers or any(file.mixing_weight for file in files)):
         plan.weights = {}
     # A file with fewer rows than a batch is read in one step.
-    examples = sum(max(file.kept, arguments.batch_size) for file in files)
+    examples = sum(max(file.pairs or file.kept, arguments.batch_size) for file in files)
     plan.steps = arguments.steps_of(examples * (1 + arguments.keep))
+
+
+def _rows(
+    plan: TrainingPlan, file: TrainingFile, scorer: CrossEncoder | None, loss: TaskLoss
+) -> Callable[[TaskLoss], Any]:
+    """The function that makes the rows of a loss from a file."""
+    if plan.arguments.few_shot:
+        pairs = pair_table(file, plan.held, plan.arguments)
+        file.pairs = len(pairs)
+        return lambda loss: pairs
+    loss_keys(file, loss, scored=scorer is not None)  # Fails before the training.
+    if plan.guide is not None and file.task.stands_in_for(PAIRS):
+        return partial(guided_rows, file, plan.held, plan.encoder, plan.guide)
+    return partial(loss_table, file, plan.held, plan.encoder, scorer)
 
 
 def _with_dimensions(make: Callable[[], TaskLoss], arguments: FileArguments) -> TaskLoss:
