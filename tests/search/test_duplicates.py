@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from use_st5.encode.similarity import unit_rows
-from use_st5.search import mine_paraphrases
+from use_st5.search import find_communities, mine_paraphrases
 
 
 def peer(vectors: np.ndarray, threshold: float, count: int) -> list[tuple[float, int, int]]:
@@ -75,3 +77,19 @@ def test_the_other_library_finds_the_same() -> None:
     pairs, cosines = mine_paraphrases(vectors, threshold=-1, max_pairs=500)
     assert [pair[1:] for pair in theirs] == pairs.tolist()
     np.testing.assert_allclose([pair[0] for pair in theirs], cosines, atol=1e-6)
+
+
+def test_communities() -> None:
+    angles = np.radians([0, 10, 20, 90, 95, 180, 0])[:, None]
+    vectors = np.hstack([np.cos(angles), np.sin(angles)])
+    vectors = np.concatenate([vectors, np.zeros((1, 2))])
+    near = math.cos(math.radians(15))
+    groups = find_communities(vectors, threshold=near, min_size=1, block=(3, 2))
+    # Row 1 has the most neighbours. A row without a direction is alone.
+    assert [sorted(group) for group in groups] == [[0, 1, 2, 6], [3, 4], [5], [7]]
+    (found,) = find_communities(vectors, threshold=near, min_size=3)
+    assert (found[0], sorted(found)) == (1, [0, 1, 2, 6])
+    for rows, threshold in ((np.ones((50, 3)), 0.9), (vectors, -1.0)):
+        (whole,) = find_communities(rows, threshold=threshold, min_size=2)
+        assert sorted(whole) == [*range(len(rows))]
+    assert find_communities(vectors, min_size=9) == []

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from use_st5.evaluation.labelled_texts import LabelledDataset as LabelledDataset
     from use_st5.evaluation.labelled_texts import LabelledTexts as LabelledTexts
     from use_st5.evaluation.report import write_report as write_report
+    from use_st5.evaluation.retrieval import RetrievalSet as RetrievalSet
+    from use_st5.evaluation.retrieval import retrieval_scores as retrieval_scores
+    from use_st5.evaluation.retrieval import retrieve as retrieve
     from use_st5.evaluation.runner import EvaluationRecord as EvaluationRecord
     from use_st5.evaluation.runner import evaluate as evaluate
     from use_st5.evaluation.sts import STS_SOURCES as STS_SOURCES

@@ -8,6 +8,7 @@ from use_st5._public import public_names
 
 if TYPE_CHECKING:
     from use_st5.search.bitext import mine_bitext as mine_bitext
+    from use_st5.search.duplicates import find_communities as find_communities
     from use_st5.search.duplicates import mine_paraphrases as mine_paraphrases
     from use_st5.search.exact import exact_search as exact_search
     from use_st5.search.hard_negatives import mine_hard_negatives as mine_hard_negatives

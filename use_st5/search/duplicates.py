@@ -1,4 +1,4 @@
-"""Paraphrase mining: the pairs of vectors that are most similar, among all pairs."""
+"""The pairs of vectors that are most similar, among all pairs, and groups of similar vectors."""
 
 from __future__ import annotations
 
@@ -41,11 +41,7 @@ def mine_paraphrases(
         The rows of each pair, the lower one first, int64 `[pairs, 2]`, and the cosines, float32
         `[pairs]`, the largest first. For equal cosines, lower rows come first.
     """
-    units = np.empty(vectors.shape, np.float32)
-    for start in range(0, len(vectors), block[1]):
-        units[start : start + block[1]] = unit_rows(vectors[start : start + block[1]])
-    if not np.isfinite(units).all():
-        raise ValueError("vectors: expected finite numbers.")
+    units = _units(vectors, block[1])
     pairs, cosines, least = np.empty((0, 2), np.int64), np.empty(0, np.float32), threshold
     starts = range(0, len(vectors), block[0])
     for start in watched(starts, "Comparing", transient=True) if show_progress else starts:
@@ -67,6 +63,63 @@ def mine_paraphrases(
                 pairs, cosines = _best(pairs, cosines, max_pairs)
                 least = max(threshold, float(cosines[-1]))
     return _best(pairs, cosines, max_pairs)
+
+
+def find_communities(
+    vectors: np.ndarray,
+    *,
+    threshold: float = 0.75,
+    min_size: int = 10,
+    block: tuple[int, int] = _BLOCK,
+    show_progress: bool = False,
+) -> list[np.ndarray]:
+    """Finds groups of rows whose cosine with a central row reaches the threshold.
+
+    As in sentence-transformers, the row with the most such neighbours makes the first group, and a
+    row is in one group at most. Time grows with the square of the rows, memory with the rows.
+
+    Args:
+        vectors: `[rows, dim]`, finite.
+        threshold: The smallest cosine with the central row.
+        min_size: The smallest number of rows of a group; 1 puts each row into a group.
+        block: Number of rows, and of other rows, whose cosines are computed at a time.
+        show_progress: Whether to show a progress bar on standard error.
+
+    Returns:
+        The rows of each group, int64: the central row, then the others by their cosine with it. The
+        largest group comes first.
+    """
+    units = _units(vectors, block[1])
+    counts = np.zeros(len(units), np.int64)
+    starts = range(0, len(units), block[0])
+    for start in watched(starts, "Comparing", transient=True) if show_progress else starts:
+        rows = units[start : start + block[0]]
+        for other in range(0, len(units), block[1]):
+            near = rows @ units[other : other + block[1]].T >= threshold
+            counts[start : start + len(rows)] += np.count_nonzero(near, axis=1)
+    counts = np.maximum(counts, 1)  # Of itself: a zero row has no cosine.
+    is_free, groups = np.ones(len(units), bool), []
+    for center in np.argsort(-counts, kind="stable").tolist():
+        if not is_free[center] or counts[center] < min_size:
+            continue
+        cosines = units @ units[center]
+        cosines[center] = np.inf
+        members = np.flatnonzero((cosines >= threshold) & is_free)
+        if len(members) >= min_size:
+            members = members[np.argsort(-cosines[members], kind="stable")]
+            is_free[members] = False
+            groups.append(members)
+    return sorted(groups, key=len, reverse=True)
+
+
+def _units(vectors: np.ndarray, step: int) -> np.ndarray:
+    """The rows scaled to length 1, float32, made in parts."""
+    units = np.empty(vectors.shape, np.float32)
+    for start in range(0, len(vectors), step):
+        units[start : start + step] = unit_rows(vectors[start : start + step])
+    if not np.isfinite(units).all():
+        raise ValueError("vectors: expected finite numbers.")
+    return units
 
 
 def _best(pairs: np.ndarray, cosines: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
