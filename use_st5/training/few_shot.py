@@ -25,6 +25,9 @@ _PARTNERS = 20
 # Places in a random order between the texts of pairs without a common label: with many rows these
 # are not all pairs, but more than are used.
 _FARTHEST = 1000
+# scikit-learn's C for vectors of length 1; with its usual 1 no label of several is probable enough
+# (docs/own_data_results.md).
+_WEIGHT_OF_ROWS = 100.0
 # A logit whose probability is 0 or 1 in float32.
 _SURE = 1e4
 
@@ -109,8 +112,10 @@ def head_weights(
     if not several:
         columns = [(used[1:] if len(used) == 2 else used, known.argmax(axis=1))]
         bias[used] = 0
+    factor = _WEIGHT_OF_ROWS / max(1e-12, float(np.square(vectors).sum(axis=1).mean()))
+    options = {"C": factor, "class_weight": class_weight, "max_iter": 1000}
     for places, target in columns:
-        head = linear_model.LogisticRegression(class_weight=class_weight, max_iter=1000)
+        head = linear_model.LogisticRegression(**options)
         head.fit(vectors, target)
         kernel[:, places], bias[places] = head.coef_.T, head.intercept_
     return kernel, bias
