@@ -130,7 +130,7 @@ class EnsembleFamily(Family):
             regularization_losses=[
                 each for graph in graphs for each in graph.regularization_losses
             ],
-            tracked=first.tracked,
+            tracked={**first.tracked, "members": [graph.tracked for graph in graphs]},
         )
 
     def config(self, model: Ensemble) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from use_st5.export.stored_weights import (
     EmbeddingTable,
     Int8Weights,
+    MultipliedOut,
     computing_with,
     raw_variables,
     rounded_kernel,
@@ -82,6 +83,7 @@ class EncoderGraph:
         *,
         max_length: int | None,
         unread: Sequence[keras.Variable] = (),
+        multiplied_out: MultipliedOut | None = None,
         **functions: Any,
     ) -> Self:
         """The graph of a Keras model and its functions; the rest follows from the model.
@@ -93,6 +95,7 @@ class EncoderGraph:
             rounded: The stored forms of other variables.
             max_length: Tokens beyond this number are cut; None cuts nothing.
             unread: Variables that no vector depends on, which are not written.
+            multiplied_out: Kernels that the functions read as they were when they were loaded.
             **functions: `embed_text`, `embed_ids` and `preprocess`, and `embed_tokens` if it
                 is not `embed_ids`.
         """
@@ -124,7 +127,11 @@ class EncoderGraph:
             regularization_losses=[
                 _regularization(v) for v in trainable if v.regularizer and id(v) not in stored_forms
             ],
-            tracked={"tokenizer": tokenizer, **(table.tracked() if table else {})},
+            tracked={
+                "tokenizer": tokenizer,
+                **(table.tracked() if table else {}),
+                **({"computed_at_load": multiplied_out.resources} if multiplied_out else {}),
+            },
             **functions,
         )
 
@@ -148,26 +155,35 @@ def padded_graph(
         tokenizer: The tokenizer that gives its ids.
         table: The stored form of its table, if that is not the model's own variable.
         kernels: Matrices `[inputs, outputs]` to store as int8 codes with a scale for each output.
-            Each call multiplies them out, which takes 1 ms for 2 million entries on one core.
+            Whoever loads the SavedModel multiplies them out once (`MultipliedOut`) for vectors of
+            strings; training and `embed_ids`, which converters read, do so in each call.
         max_length: Tokens beyond this number are cut; None cuts nothing.
         unread: As in `EncoderGraph.of_model`.
         packed: Whether only the tokens of strings are computed, and not the padding after them; the
             model's `encode_embedded` must take `packed=`.
     """
     rounded = [(kernel, rounded_kernel(kernel)) for kernel in kernels]
+    stored_kernels = [stored for _, stored in rounded]
+    multiplied_out = MultipliedOut(stored_kernels) if kernels else None
     preprocess = graph_of(lambda text: tokenizer.padded(text, max_length), TEXTS[1])
     if table is None:
-        embed_ids = embed_tokens = network_of(
-            lambda ids, training: model(ids, training=training), [_IDS], model, rounded
+        network = network_of(
+            lambda ids, training: model(ids, training=training), [_IDS], model, kernels
         )
     else:
-        embed_ids = embed_tokens = _behind_table(model, table, rounded)
-        if packed:
-            tokens_alone = _behind_table(model, table, rounded, packed=True)
+        network = _behind_table(model, table, kernels)
+    inference = network
+    if table is not None and packed:
+        inference = _behind_table(model, table, kernels, packed=True)
 
-            # Training also computes the padding: gradients of gathered rows would cost more.
-            def embed_tokens(ids: tf.Tensor, training: bool) -> tf.Tensor:
-                return (embed_ids if training else tokens_alone)(ids, training)
+    def embed_ids(ids: tf.Tensor, training: bool) -> tf.Tensor:
+        return network(ids, *(stored.whole() for stored in stored_kernels), training)
+
+    # Training also computes the padding: gradients of gathered rows would cost more.
+    def embed_tokens(ids: tf.Tensor, training: bool) -> tf.Tensor:
+        if training:
+            return embed_ids(ids, training)
+        return inference(ids, *(multiplied_out.read() if multiplied_out else ()), training)
 
     return EncoderGraph.of_model(
         model,
@@ -176,6 +192,7 @@ def padded_graph(
         rounded,
         max_length=max_length,
         unread=unread,
+        multiplied_out=multiplied_out,
         embed_text=lambda text, training: embed_tokens(preprocess(text), training),
         embed_ids=embed_ids,
         embed_tokens=embed_tokens,
@@ -184,9 +201,9 @@ def padded_graph(
 
 
 def _behind_table(
-    model: keras.Model, table: EmbeddingTable, rounded: Rounded, **how: bool
-) -> Callable[[tf.Tensor, bool], tf.Tensor]:
-    """Ids, training → vectors, by the table and the part of the model after it."""
+    model: keras.Model, table: EmbeddingTable, replaced: Sequence[keras.Variable], **how: bool
+) -> Callable[..., tf.Tensor]:
+    """Ids, values of `replaced`, training → vectors, by the table and the model after it."""
     vectors = tf.TensorSpec([None, None, model.embedding.output_dim], tf.float32)
     network = network_of(
         lambda vectors, ids, training: model.encode_embedded(
@@ -194,10 +211,10 @@ def _behind_table(
         ),
         [vectors, _IDS],
         model,
-        rounded,
+        replaced,
         dropout=not how.get("packed"),
     )
-    return lambda ids, training: network(table.lookup(ids), ids, training)
+    return lambda ids, *given: network(table.lookup(ids), ids, *given)
 
 
 def graph_of(function: Callable[..., Any], inputs: Sequence[tf.TensorSpec]) -> Callable[..., Any]:
@@ -209,19 +226,22 @@ def network_of(
     network: Callable[..., tf.Tensor],
     inputs: list[tf.TensorSpec],
     model: keras.Model,
-    rounded: Rounded = (),
+    replaced: Sequence[keras.Variable] = (),
     *,
     dropout: bool = True,
 ) -> Callable[..., tf.Tensor]:
     """A network as one graph, and as a second one with dropout if its model has dropout.
 
-    `network` is a function of tensors and of whether dropout is active; `rounded` are the weights
-    that replace some of the model's variables.
+    `network` is a function of tensors and of whether dropout is active. The result takes the
+    tensors, then the values with which the model computes instead of its variables `replaced`,
+    and `training`.
     """
+    number = len(inputs)
+    inputs = [*inputs, *(tf.TensorSpec(each.shape, tf.float32) for each in replaced)]
 
     def through(*given: tf.Tensor, training: bool) -> tf.Tensor:
-        with computing_with(rounded, model):
-            return network(*given, training)
+        with computing_with([*zip(replaced, given[number:], strict=True)], model):
+            return network(*given[:number], training)
 
     inference_graph = graph_of(functools.partial(through, training=False), inputs)
     # Only models with random layers have the state of a seed generator.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Self
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -80,14 +81,110 @@ class Int8Weights:
         """Rows and columns."""
         return self._codes.shape
 
-    def whole(self) -> tf.Tensor:
-        """All weights: float32 `[rows, columns]`."""
-        scales = self._scales if len(self._scales.shape) > 1 else self._scales[:, None]
+    @property
+    def scales(self) -> tf.Tensor:
+        """The scales as they are now, with an axis of length 1: `[rows, 1]` or `[1, columns]`."""
+        return self._scales if len(self._scales.shape) > 1 else self._scales[:, None]
+
+    def whole(self, scales: tf.Tensor | None = None) -> tf.Tensor:
+        """All weights, by default with the scales as they are now: float32 `[rows, columns]`."""
+        scales = self.scales if scales is None else scales
         return tf.cast(self._codes, tf.float32) * scales
+
+    @property
+    def codes(self) -> tf.Tensor:
+        """The codes, int8 `[rows, columns]`."""
+        return tf.convert_to_tensor(self._codes)
 
     def tracked(self) -> dict[str, tf.Variable]:
         """The variables of a table by the names under which the SavedModel's root holds them."""
         return {"table_codes": self._codes, "table_scales": self._scales}
+
+
+_numbers = itertools.count()
+
+
+class ComputedAtLoad(tf.saved_model.experimental.TrackableResource):
+    """A float32 tensor that is not stored: whoever loads the SavedModel computes it once.
+
+    It lives as long as the loaded model; `tf.saved_model.load`, servers and the command line all
+    run its initializer, after they have restored the variables.
+
+    Args:
+        compute: A function of the SavedModel's variables; it runs in the loading process alone.
+        shape: The shape of its result.
+    """
+
+    def __init__(self, compute: Callable[[], tf.Tensor], shape: Sequence[int]) -> None:
+        super().__init__()
+        self._compute = compute
+        self._shape = tf.TensorShape(shape)
+        # Unique in this process and in the SavedModel; the loader appends a number of its own.
+        self._name = f"computed_at_load_{next(_numbers)}"
+        _ = self.resource_handle  # made here, because functions capture it
+
+    def _create_resource(self) -> tf.Tensor:
+        return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=self._shape, shared_name=self._name)
+
+    def _initialize(self) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self.resource_handle, value=self._compute())
+
+    def _destroy_resource(self) -> None:
+        tf.raw_ops.DestroyResourceOp(resource=self.resource_handle, ignore_lookup_error=True)
+
+    def exists(self) -> tf.Tensor:
+        """Whether the process has computed it: bool `[]`."""
+        return tf.raw_ops.VarIsInitializedOp(resource=self.resource_handle)
+
+    def read(self) -> tf.Tensor:
+        """The tensor, without a copy."""
+        value = tf.raw_ops.ReadVariableOp(resource=self.resource_handle, dtype=tf.float32)
+        return tf.ensure_shape(value, self._shape)
+
+
+class MultipliedOut:
+    """Kernels that are multiplied out once, when the SavedModel is loaded.
+
+    Where the scales are no longer those of that time, because training or a checkpoint has changed
+    them, each call multiplies the kernels out. Gradients reach the scales in both cases.
+    """
+
+    def __init__(self, kernels: Sequence[Int8Weights]) -> None:
+        self._kernels = kernels
+        self._weights = [ComputedAtLoad(kernel.whole, kernel.shape) for kernel in kernels]
+        columns = sum(kernel.shape[1] for kernel in kernels)
+        self._scales = ComputedAtLoad(
+            lambda: tf.concat([kernel.scales for kernel in kernels], axis=1), [1, columns]
+        )
+        self.resources = [self._scales, *self._weights]
+        # A graph of its own, because a SavedModel's custom gradients fail directly in a branch.
+        self.read = tf.function(self._read, autograph=False).get_concrete_function()
+
+    def _read(self) -> list[tf.Tensor]:
+        """All kernels, float32 `[inputs, outputs]`."""
+        # Read out here, because a SavedModel's gradient can capture tensors but no variables.
+        codes = [kernel.codes for kernel in self._kernels]
+
+        @tf.custom_gradient
+        def kernels(*scales: tf.Tensor) -> Any:
+            values = tf.cond(
+                self._is_current(scales),
+                lambda: [weights.read() for weights in self._weights],
+                lambda: [k.whole(s) for k, s in zip(self._kernels, scales, strict=True)],
+            )
+            return values, lambda *gradients: [
+                tf.reduce_sum(gradient * tf.cast(code, tf.float32), axis=0, keepdims=True)
+                for code, gradient in zip(codes, gradients, strict=True)
+            ]
+
+        return kernels(*(tf.convert_to_tensor(kernel.scales) for kernel in self._kernels))
+
+    def _is_current(self, scales: Sequence[tf.Tensor]) -> tf.Tensor:
+        return tf.cond(
+            self._scales.exists(),
+            lambda: tf.reduce_all(tf.equal(tf.concat(scales, axis=1), self._scales.read())),
+            lambda: tf.constant(value=False),
+        )
 
 
 EmbeddingTable = Float32Table | Int8Weights
@@ -123,20 +220,19 @@ def raw_variables(variables: Sequence[keras.Variable]) -> list[tf.Variable]:
 
 @contextlib.contextmanager
 def computing_with(
-    stored: Sequence[tuple[keras.Variable, Int8Weights]], model: keras.Model
+    values: Sequence[tuple[keras.Variable, tf.Tensor]], model: keras.Model
 ) -> Iterator[None]:
-    """Within this context, a model computes with the stored weights of some of its variables."""
-    if not stored:
+    """Within this context, a model computes with other values of some of its variables."""
+    if not values:
         yield
         return
-    mapping = [(variable, weights.whole()) for variable, weights in stored]
-    stored_ids = {id(variable) for variable, _ in stored}
-    with keras.StatelessScope(state_mapping=mapping) as scope:
+    replaced_ids = {id(variable) for variable, _ in values}
+    with keras.StatelessScope(state_mapping=values) as scope:
         yield
     # The scope does not pass on what is assigned within it: the states of seed generators.
     for variable in model.variables:
         value = scope.get_current_value(variable)
-        if value is not None and id(variable) not in stored_ids:
+        if value is not None and id(variable) not in replaced_ids:
             variable.assign(value)
 
 
