@@ -36,7 +36,7 @@ LARGEST_PARTS = {
     "integrations": 75,
     "io": 909,
     "layers": 1_140,
-    "losses": 2_000,
+    "losses": 1_990,
     "models": 4_926,
     "plots": 166,
     "search": 1_259,
@@ -44,7 +44,7 @@ LARGEST_PARTS = {
     "sklearn": 112,
     "tokenizers": 2_642,
     "trainable_encoder": 431,
-    "training": 6_650,
+    "training": 6_630,
 }
 
 

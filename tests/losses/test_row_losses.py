@@ -21,7 +21,7 @@ from tests.training import toy
 from use_st5.data.arrays import ArrayData
 from use_st5.losses.classification_loss import ClassificationLoss, Part
 from use_st5.losses.definition_loss import DefinitionLoss
-from use_st5.losses.label_loss import LabelLoss
+from use_st5.losses.label_loss import LabelLoss, MultiLabelLoss
 from use_st5.losses.scored_pair_loss import PairLogitLoss, ScoredPairLoss
 from use_st5.losses.teacher_loss import TeacherLoss
 from use_st5.training.task import Task
@@ -37,15 +37,25 @@ def batch_of(labels: list[int]) -> dict[str, np.ndarray]:
     }
 
 
-def test_equals_the_formula_in_numpy() -> None:
-    table = np.random.default_rng(0).standard_normal((8, 3))
-    loss = ClassificationLoss(hidden_dims=(5,), activation="tanh")
+@pytest.mark.parametrize(
+    ("parts", "hidden"),
+    [
+        (("u", "v", "difference", "product"), (5,)),
+        (("u", "v", "difference"), ()),  # Sentence-BERT's three.
+        (("product", "v"), ()),
+    ],
+)
+def test_equals_the_formula_in_numpy(parts: tuple[Part, ...], hidden: tuple[int, ...]) -> None:
+    table = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
+    loss = ClassificationLoss(parts=parts, hidden_dims=hidden, activation="tanh")
     labels = [2, 0, 1, 1]
     value, metrics = loss(FixedEncoder(table), batch_of(labels))
-    u, v = table[:4].astype(np.float32), table[4:].astype(np.float32)
-    x = np.concatenate([u, v, np.abs(u - v), u * v], axis=1)
-    kernel, bias = weights(loss.hidden_layers[0])
-    x = np.tanh(x @ kernel + bias)
+    u, v = table[:4], table[4:]
+    known = {"u": u, "v": v, "difference": np.abs(u - v), "product": u * v}
+    x = np.concatenate([known[part] for part in parts], axis=1)
+    for layer in loss.hidden_layers:
+        kernel, bias = weights(layer)
+        x = np.tanh(x @ kernel + bias)
     kernel, bias = weights(loss.output_layer)
     logits = x @ kernel + bias
     expected = -log_softmax(logits)[np.arange(4), labels].mean()
@@ -53,20 +63,16 @@ def test_equals_the_formula_in_numpy() -> None:
     assert float(metrics["accuracy"]) == (logits.argmax(axis=1) == labels).mean()
 
 
-@pytest.mark.parametrize("parts", [("u", "v", "difference"), ("product", "v"), ("difference",)])
-def test_parts_are_a_choice(parts: tuple[Part, ...]) -> None:
-    """Sentence-BERT's three, an order of one's own, and one alone."""
-    table = np.random.default_rng(0).standard_normal((8, 3)).astype(np.float32)
-    loss = ClassificationLoss(parts=parts, hidden_dims=())
-    labels = [2, 0, 1, 1]
-    value, _ = loss(FixedEncoder(table), batch_of(labels))
-    u, v = table[:4], table[4:]
-    known = {"u": u, "v": v, "difference": np.abs(u - v), "product": u * v}
-    kernel, bias = weights(loss.output_layer)
-    assert kernel.shape == (3 * len(parts), 3)
-    logits = np.concatenate([known[part] for part in parts], axis=1) @ kernel + bias
-    expected = -log_softmax(logits)[np.arange(4), labels].mean()
+def test_several_labels_by_hand() -> None:
+    loss = MultiLabelLoss(num_classes=2)
+    loss.build((None, 3))
+    loss.output_layer.set_weights([np.array([[1, 0], [0, 0], [0, 0]]), np.array([0, 2])])
+    # The logits are 1 and 2, the text has only the first label.
+    batch = {"text": one_id(1), "labels": np.array([[1, 0]], np.float32)}
+    value, metrics = loss(FixedEncoder(np.eye(3)), batch)
+    expected = (np.log(1 + np.exp(-1)) + np.log(1 + np.exp(2))) / 2
     assert float(value) == pytest.approx(expected, abs=1e-6)
+    assert float(metrics["accuracy"]) == 0.5
 
 
 TABLE = np.random.default_rng(0).standard_normal((4, 3))
