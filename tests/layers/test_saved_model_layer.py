@@ -395,7 +395,7 @@ def test_column_of_texts_is_squeezed_with_a_warning(folder: str) -> None:
         np.testing.assert_array_equal(vectors, layer(STRINGS))
     with pytest.warns(UserWarning, match="the second axis is removed"):
         assert layer(keras.Input(shape=(1,), dtype="string")).shape == (None, 3)
-    for bad in (tf.constant([["a", "b"]]), keras.Input(shape=(2,), dtype="string")):
+    for bad in (tf.constant([[["a", "b"]]]), keras.Input(shape=(2, 2), dtype="string")):
         with pytest.raises(TypeError, match=r"Expected strings \[batch\], received string"):
             layer(bad)
 
@@ -450,6 +450,23 @@ def test_no_strings_at_all(folder: str) -> None:
     layer = SavedModelLayer(folder)
     for empty in ([], np.array([]), np.array([], object)):
         assert layer(empty).shape == (0, 3)
+
+
+@pytest.mark.parametrize("sentences", [2, None])
+def test_an_axis_of_texts(folder: str, sentences: int | None) -> None:
+    """The sentences of documents, in the layer itself and in Keras's wrapper for a third axis."""
+    layer = SavedModelLayer(folder)
+    texts = tf.reshape(STRINGS, [2, 2])
+    expected = np.reshape(layer(STRINGS), [2, 2, 3])
+    np.testing.assert_allclose(layer(texts), expected, atol=1e-6)
+    inputs = keras.Input(shape=(sentences,), dtype="string")
+    vectors = layer(inputs)
+    assert vectors.shape == (None, sentences, 3)
+    np.testing.assert_allclose(keras.Model(inputs, vectors)(texts), expected, atol=1e-6)
+    if sentences is not None:  # Without a number of steps Keras maps the layer, also over strings.
+        inputs = keras.Input(shape=(sentences, 1), dtype="string")
+        model = keras.Model(inputs, keras.layers.TimeDistributed(layer)(inputs))
+        np.testing.assert_allclose(model(texts[..., None]), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

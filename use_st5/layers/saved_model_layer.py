@@ -121,13 +121,14 @@ class SavedModelLayer(keras.layers.Layer):
             the weights as they are stored.
 
     Call arguments:
-        inputs: string `[batch]`, a tensor, a list or an array; `[batch, 1]` gives a warning. For
-            other SavedModels the tensor, or the dict of tensors, that they take.
+        inputs: string `[batch]`, a tensor, a list or an array; or `[batch, texts]`, such as the
+            sentences of a document; `[batch, 1]` is read as `[batch]`, with a warning. For other
+            SavedModels the tensor, or the dict of tensors, that they take.
         training: Whether to apply dropout; a frozen layer never applies it.
 
     Returns:
-        `[batch, dimension]` in the layer's compute dtype, float32 by default. For other SavedModels
-        their outputs, with floats in the compute dtype.
+        `[batch, dimension]`, or `[batch, texts, dimension]`, in the layer's compute dtype, float32
+        by default. For other SavedModels their outputs, with floats in the compute dtype.
 
     Examples:
         >>> model = keras.Sequential([
@@ -272,8 +273,11 @@ class SavedModelLayer(keras.layers.Layer):
         training = training and self.trainable
         dtype = self.dtype_policy.compute_dtype
         if self._embeds_text:
-            text = inputs if inputs.shape.rank == 1 else tf.squeeze(inputs, axis=1)
-            return tf.cast(self.vectors(text, training=training), dtype)
+            vectors = self.vectors(tf.reshape(inputs, [-1]), training=training)
+            if not _is_column(inputs.shape):
+                vectors = tf.reshape(vectors, [*tf.unstack(tf.shape(inputs)), self.dimension])
+                vectors.set_shape([*inputs.shape, self.dimension])
+            return tf.cast(vectors, dtype)
         outputs = self._call(inputs, training=training)
         if self.output_shape is not None:
             outputs = _with_shapes(outputs, self.output_shape)
@@ -283,9 +287,15 @@ class SavedModelLayer(keras.layers.Layer):
 
     def compute_output_spec(self, inputs: Any, training: bool = False) -> Any:
         if not self._embeds_text:
-            return super().compute_output_spec(inputs, training=training)
+            # That of a layer without `compute_output_shape`.
+            return super(keras.layers.Layer, self).compute_output_spec(inputs, training=training)
         dtype = self.dtype_policy.compute_dtype
-        return keras.KerasTensor((inputs.shape[0], self.dimension), dtype=dtype)
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=dtype)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """The shape of the vectors of strings; `TimeDistributed` needs it."""
+        shape = input_shape[:1] if _is_column(input_shape) else input_shape
+        return (*shape, self.dimension)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the SavedModel with the layer's weights and the model card.
@@ -342,14 +352,18 @@ def _with_shapes(outputs: Any, shapes: Any) -> Any:
     return tf.ensure_shape(outputs, [None, *shapes])
 
 
+def _is_column(shape: Any) -> bool:
+    """Whether the second axis of strings is only a column, as in `hub.KerasLayer`'s inputs."""
+    return len(shape) == 2 and shape[1] == 1
+
+
 def _check_texts(text: Any) -> None:
     """Refuses what is no batch of strings, which Keras would cast; warns about `[batch, 1]`."""
     dtype, shape = keras.backend.standardize_dtype(text.dtype), list(text.shape)
-    is_column = len(shape) == 2 and shape[1] in (None, 1)
-    if dtype != "string" or not (is_column or len(shape) == 1):
+    if dtype != "string" or len(shape) not in (1, 2):
         usual = 'keras.Input(shape=(), dtype="string")'
         raise TypeError(f"Expected strings [batch], received {dtype} {shape}. Write {usual}.")
-    if is_column:
+    if _is_column(shape):
         warnings.warn(
             f"Expected strings [batch], received {shape}: the second axis is removed. "
             'Use keras.Input(shape=(), dtype="string").',
