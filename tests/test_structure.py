@@ -39,7 +39,7 @@ LARGEST_PARTS = {
     "losses": 1_990,
     "models": 4_926,
     "plots": 166,
-    "search": 1_259,
+    "search": 1_318,
     "serve": 868,
     "sklearn": 112,
     "tokenizers": 2_642,
