@@ -17,6 +17,7 @@ first engine of the table. Engines:
     static, model2vec     StaticEmbedding, random vectors of 512 dimensions, and model2vec, for
                           use_dan_en
     hub                   `hub.load` of the SavedModel, called with a tensor of strings
+    hub FOLDER            the same of another export of the model, which --beside names
     tensorflow, onnx, onnx-int8
                           `use_st5.load(MODEL, backend=…).encode`, strings in, vectors out
 
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("engines.json"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--beside", help="another export of the model, as one more engine")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
@@ -89,17 +91,19 @@ def main() -> None:
     record["machine"] = machine
     for model in arguments.models:
         if model not in record:
-            record[model] = measured(model, arguments.threads, arguments.rounds)
+            record[model] = measured(model, arguments.threads, arguments.rounds, arguments.beside)
             arguments.out.write_text(json.dumps(record, indent=1))
     print(f"{machine['processor']}; {arguments.threads} thread(s); {time.strftime('%d %B %Y')}\n")
     for model in arguments.models:
         print("\n".join(table(model, record[model])), end="\n\n")
 
 
-def measured(model: str, threads: int, rounds: int) -> dict[str, dict[str, Any]]:
+def measured(
+    model: str, threads: int, rounds: int, beside: str | None = None
+) -> dict[str, dict[str, Any]]:
     """The results of all engines that run a model, by the engine's name."""
     servers = {}
-    for engine in (*PEERS.get(model, ()), *OURS):
+    for engine in (*PEERS.get(model, ()), *OURS, *([f"hub {beside}"] if beside else [])):
         Server(engine, model, threads).end()  # Makes the files that are made only once.
         server = Server(engine, model, threads)
         if server.ready.get("error"):
@@ -263,6 +267,8 @@ def answer(encode: Encode, question: dict[str, Any]) -> dict[str, Any]:
 
 def loaded(engine: str, model: str) -> Encode:
     """The function of an engine that encodes."""
+    if engine.startswith("hub "):
+        return _hub(engine.removeprefix("hub "))
     if engine not in OURS:
         return engine_peers.loaded(engine, model)
     name = engine_peers.exported(model) if model in engine_peers.FOLDERS else model

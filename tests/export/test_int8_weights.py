@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +175,32 @@ def test_no_float32_copy_of_a_kernel_is_stored(folder: Path) -> None:
     nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
     constants = [node.attr["value"].tensor for node in nodes if node.op == "Const"]
     assert max(tf.make_ndarray(each).size for each in constants) < 30
+
+
+def test_kernels_are_multiplied_out_once_at_load(folder: Path) -> None:
+    """Vectors of strings read what the loading made; ids and changed scales do not."""
+    loaded, other = (tf.saved_model.load(str(folder)) for _ in range(2))
+    with ThreadPoolExecutor(4) as pool:
+        first, *rest = pool.map(lambda _: loaded(tf.constant(TEXTS)).numpy(), range(12))
+    ids = loaded.preprocess(TEXTS)
+    np.testing.assert_allclose(first, loaded.encode_ids(ids), atol=1e-6)
+    assert all((each == first).all() for each in rest)
+    kernel = loaded.computed_at_load[1].resource_handle
+    tf.raw_ops.AssignVariableOp(resource=kernel, value=tf.zeros([6, 6]))
+    assert np.abs(loaded(TEXTS) - first).max() > 1e-3
+    np.testing.assert_array_equal(other(TEXTS), first)
+    scales = loaded.trainable_variables[1]
+    scales.assign(scales * 2)
+    assert np.abs(loaded(TEXTS) - first).max() > 1e-3
+    np.testing.assert_allclose(loaded(TEXTS), loaded.encode_ids(ids), atol=1e-6)
+
+
+def test_a_signature_outlives_the_loaded_object(folder: Path) -> None:
+    expected = tf.saved_model.load(str(folder))(TEXTS)
+    signature = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    gc.collect()
+    vectors = signature(text=tf.constant(TEXTS))["embeddings"]
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 def built(dtype: str = "float32") -> keras.layers.Embedding:
