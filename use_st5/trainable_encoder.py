@@ -346,6 +346,8 @@ class TrainableEncoder(SentenceTransformersNames):
             limit = TokenLimit(self.max_length, self.tokenizer.token_counts)
             if on_truncation == "split":
                 rows, owners = limit.split(rows, options.prompt)
+            elif on_truncation == "keep_end":
+                rows, _ = limit.split(rows, options.prompt, last=True)
             else:
                 rows = options.add_prompt(rows)
                 limit.report(rows, on_truncation)

@@ -216,6 +216,11 @@ def test_a_shorter_limit(folder: Path, tmp_path: Path, backend: Any) -> None:
         np.testing.assert_allclose(found, trainable.encode(texts), atol=1e-5)
         assert (one.max_length, one.truncated(texts).tolist()) == (9, [1])
     assert np.abs(found - whole)[1].max() > 1e-3
+    end = encoder.encode(texts, prompt="one ", on_truncation="keep_end")
+    last = "cat is a kind of music"  # Six words have room beside the prompt.
+    short = encoder.encode([texts[0], last], prompt="one ", on_truncation="error")
+    for one in (trainable.encode(texts, prompt="one ", on_truncation="keep_end"), end):
+        np.testing.assert_allclose(one, short, atol=1e-5)
     assert encoder.identity != identity
     again = use_st5.load(tmp_path / "model", backend=backend)
     assert (again.max_length, again.identity) == (32, identity)

@@ -226,7 +226,8 @@ class SentenceEncoder(SentenceTransformersNames):
             on_truncation: What to do with texts of more than `max_length` tokens. "warn": cut them,
                 with one warning that gives their number; "ignore": cut them; "error": raise a
                 ValueError; "split": encode overlapping windows of a text, and return the mean of
-                their vectors, scaled to their length.
+                their vectors, scaled to their length; "keep_end": cut them on the left, before a
+                word, and keep the prompt.
             workers: Number of processes, for 100,000 texts and more. Each one loads the model. A
                 script must then call `encode` below `if __name__ == "__main__":`.
             **keywords: Keywords of sentence-transformers: `prompt` and `prompt_name` (added before
@@ -248,8 +249,9 @@ class SentenceEncoder(SentenceTransformersNames):
         options = EncodeOptions.from_keywords(keywords, self.prompts, self.default_prompt_name)
         texts, single = one_or_many(sentences)
         empty = [] if on_empty == "encode" else empty_texts(texts, refuse=on_empty == "raise")
-        if on_truncation == "split":
-            texts, owners = self._limit.split(texts, options.prompt)
+        if on_truncation in ("split", "keep_end"):
+            last = on_truncation == "keep_end"
+            texts, owners = self._limit.split(texts, options.prompt, last=last)
         else:
             texts = options.add_prompt(texts)
             self._limit.report(texts, on_truncation)

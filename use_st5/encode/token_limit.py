@@ -16,7 +16,7 @@ from use_st5.encode.similarity import unit_rows
 if TYPE_CHECKING:
     from use_st5.hub.model_manifest import ModelManifest
 
-OnTruncation = Literal["warn", "ignore", "error", "split"]
+OnTruncation = Literal["warn", "ignore", "error", "split", "keep_end"]
 
 # Tokens are counted for at most this many texts and characters at a time.
 _TEXTS, _CHARACTERS = 4096, 1_000_000
@@ -98,20 +98,25 @@ class TokenLimit:
         advice = 'Pass on_truncation="split", "ignore" or "error".'
         warnings.warn(f"{message}; the rest is not read. {advice}", stacklevel=3)
 
-    def split(self, texts: Sequence[str], prompt: str) -> tuple[list[str], np.ndarray]:
+    def split(
+        self, texts: Sequence[str], prompt: str, *, last: bool = False
+    ) -> tuple[list[str], np.ndarray]:
         """Cuts the texts that are too long with the prompt before them into windows.
+
+        With `last`, only the last window of each text is kept.
 
         Returns:
             The texts and windows with the prompt before each, and the index of each one's text.
         """
         if not self._known:
-            raise ValueError('on_truncation="split": this SavedModel cannot count its tokens.')
+            name = "keep_end" if last else "split"
+            raise ValueError(f'on_truncation="{name}": this SavedModel cannot count its tokens.')
         rows, owners = [prompt + text for text in texts], np.arange(len(texts))
-        windows = {int(i): self._windows(texts[i], prompt) for i in self.longer(rows)}
+        windows = {int(i): self._windows(texts[i], prompt, last) for i in self.longer(rows)}
         pieces = [windows.get(i, [row]) for i, row in enumerate(rows)]
         return [row for some in pieces for row in some], np.repeat(owners, [*map(len, pieces)])
 
-    def _windows(self, text: str, prompt: str) -> list[str]:
+    def _windows(self, text: str, prompt: str, last_only: bool) -> list[str]:
         """Windows of whole words that fill the limit; at least an eighth of one is in the next."""
         one, two = self._counted(["a", "a a"])
         limit, added = self.max_length or 0, 2 * one - two  # [CLS] and the like
@@ -129,6 +134,7 @@ class TokenLimit:
             # The last window is as full as the others.
             following = min(starts[first] + room - room // 8, ends[-1] - room)
             first = min(last, int(np.searchsorted(starts, following)))
+        windows = windows[-1:] if last_only else windows
         fitting: list[str] = []
         while windows:  # Between other words a word may have more tokens than alone.
             rows = [prompt + window for window in windows]
@@ -136,7 +142,7 @@ class TokenLimit:
             fitting += [row for row, fit in zip(rows, fits, strict=True) if fit]
             wide = [window for window, fit in zip(windows, fits, strict=True) if not fit]
             windows = [half for w in wide for half in (w[: len(w) // 2], w[len(w) // 2 :])]
-        return fitting
+        return fitting[-1:] if last_only else fitting
 
 
 def window_means(vectors: np.ndarray, owners: np.ndarray) -> np.ndarray:
