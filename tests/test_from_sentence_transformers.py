@@ -63,6 +63,7 @@ def run(block: str, names: dict[str, Any], folders: Mapping[str, str]) -> None:
     exec(compile(block, PAGE.name, "exec"), names)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # theirs
 @pytest.mark.parametrize("training", ["", ", training"])
 def test_each_pair_of_blocks(training: str, folders: dict[str, str]) -> None:
     if training:
