@@ -3,10 +3,10 @@
     pip install "use_st5[data,evaluation]" sentence-transformers accelerate datasets
     python -m benchmarks.few_shot DATA OUT --sets banking77,emotion,sst2,trec --shots 8,64 --seeds 5
 
-DATA has `english_search/eval_dev` and `senteval/downstream`. SetFit 1.1 does not run beside current
-versions of transformers, so its recipe (Tunstall et al. 2022, section 4, and `num_iterations=20` of
-its `scripts/setfit/run_fewshot.py`) is written here with sentence-transformers' trainer: 20 pairs
-of either kind for each text, drawn with repetition when there are fewer, squared error of the
+DATA has `english_search/eval_dev` and `senteval/downstream`. SetFit itself is not used: its
+recipe (Tunstall et al. 2022, section 4, and `num_iterations=20` of its
+`scripts/setfit/run_fewshot.py`) is written here with sentence-transformers' trainer: 20 pairs of
+either kind for each text, drawn with repetition when there are fewer, squared error of the
 cosine, one pass in batches of 16 at 2e-5, then scikit-learn's logistic regression. Both begin with
 the same examples and run by turns in one process; the models of use_st5 have no peer. Seconds are
 those of the processor, because other programs may run: from the model's folder to the fitted head,
