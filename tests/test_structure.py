@@ -30,7 +30,7 @@ LARGEST_PARTS = {
     "encode": 1_584,
     "engines": 2_315,
     "evaluation": 3_367,
-    "export": 1_570,
+    "export": 1_585,
     "foundation": 139,
     "hub": 938,
     "integrations": 75,
