@@ -37,7 +37,7 @@ from typing import Any
 import keras
 
 from experiments.ablation import Ablation
-from experiments.bundled_models import multi_task_dan
+from experiments.bundled_models import use_dan_en
 from experiments.bundled_models.word_weights import weigh_words
 from experiments.command import main
 from experiments.corpus_tasks import (
@@ -59,15 +59,15 @@ from use_st5.models import USEDAN
 from use_st5.tokenizers import NGramTokenizer, NGramVocabulary, build_vocabulary
 from use_st5.training import TrainingArguments
 
-NUM_UNIGRAMS, NUM_BIGRAMS = 30_000, multi_task_dan.VOCABULARY.num_bigrams
+NUM_UNIGRAMS, NUM_BIGRAMS = 30_000, use_dan_en.VOCABULARY.num_bigrams
 METADATA = {"languages": ["en"], "license": "Apache-2.0"}
 # The tasks of the USE paper's Table 2 and the STS sets; those without data are left out.
 FURTHER_TASKS = "stsb,sts12,sts13,sts14,sts15,sts16,sickr,mr,cr,subj,mpqa,trec,sst2"
 # Inference and dialogues have a larger share of the steps than in `use_dan_en`, in smaller batches.
 TASKS = (
-    dataclasses.replace(multi_task_dan.SKIP_THOUGHT, weight=0.1, batch_size=64),
-    dataclasses.replace(multi_task_dan.INPUT_RESPONSE, weight=0.45, batch_size=256),
-    dataclasses.replace(multi_task_dan.INFERENCE, weight=0.45, batch_size=256),
+    dataclasses.replace(use_dan_en.SKIP_THOUGHT, weight=0.1, batch_size=64),
+    dataclasses.replace(use_dan_en.INPUT_RESPONSE, weight=0.45, batch_size=256),
+    dataclasses.replace(use_dan_en.INFERENCE, weight=0.45, batch_size=256),
 )
 # These have other names, because the names of tasks identify prepared examples.
 BIGRAM_TASKS = tuple(dataclasses.replace(task, name=f"{task.name}_bigrams") for task in TASKS)

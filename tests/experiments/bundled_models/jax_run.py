@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from experiments.bundled_models import multi_task_dan
+from experiments.bundled_models import use_dan_en
 from experiments.bundled_models.word_vocabulary import VocabularySettings
 from tests.experiments.bundled_models.small_trainings import TEXT, small_training
 
 SMALL = small_training(
-    multi_task_dan.EXPERIMENT,
+    use_dan_en.EXPERIMENT,
     TEXT,
     {"short": (1, 4, 5), "long": (5, 9, 12)},
     vocabulary=VocabularySettings(60, 40, 5),

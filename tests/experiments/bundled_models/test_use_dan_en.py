@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.bundled_models import multi_task_dan
+from experiments.bundled_models import use_dan_en
 from tests.experiments.bundled_models.jax_run import SMALL
 from tests.experiments.bundled_models.small_trainings import run_with_teacher
 from use_st5.training.optimizers import Adam
@@ -47,7 +47,7 @@ def test_training_under_jax_needs_no_tensorflow(
 
 
 def test_the_settings_of_the_shipped_model() -> None:
-    experiment = multi_task_dan.EXPERIMENT
+    experiment = use_dan_en.EXPERIMENT
     assert (experiment.args.steps, experiment.args.evaluation_steps) == (20_000, 5_000)
     optimizer = experiment.args.make_optimizer(20_000)
     assert type(optimizer) is Adam

@@ -1,0 +1,248 @@
+"""USE-DAN for English that also finds passages: what `use_dan_en` is to become.
+
+It goes on from the bundled `use_dan_en`, which has no pieces and learnt from sentences alone:
+known words and bi-grams keep their rows of the table. The row of a new word or piece is a linear
+function of a teacher's vector of it, fitted on the known words.
+
+For passages and queries it learns from all-MiniLM-L6-v2; for sentences from that and from
+`use_transformer_en`, whose vectors tell sentiment and roles better. A batch holds pairs of a query
+and its passage, passages that a search would confuse with them, other passages; and sentences, some
+with an alteration by rules. The model learns each text's vector, and the cosines of all texts of a
+teacher in the batch, also of its shortened vectors. Scored pairs of STS-B's training split, except
+those whose sentences are in other STS sets, sharpen the cosines of sentences.
+
+    python -m experiments.bundled_models.search_dan texts FOLDER --data DATA
+    use-st5 embed FOLDER/texts.txt --model MINILM --backend onnx-int8 -o FOLDER/texts.npy
+    use-st5 embed FOLDER/sentences.txt --model use_transformer_en --backend onnx-int8 \
+        -o FOLDER/sentences.npy
+    python -m experiments.bundled_models.search_dan words FOLDER --data DATA
+    use-st5 embed FOLDER/words.txt --model MINILM --backend onnx-int8 -o FOLDER/words.npy
+    python -m experiments.bundled_models.search_dan train FOLDER --data DATA --start MODEL
+    python -m experiments.bundled_models.search_dan export FOLDER OUT
+
+So far (29 November 2026, one seed, 3,000 steps in eight minutes on one core) nDCG@10 on the five
+sets of `eval_dev` is 58.8, of `use_dan_en` 54.2; STS-B dev 87.5 and 84.1; SICK trial 75.4 and 76.0;
+the four tasks of `training_splits` 78.2 and 78.1 on average.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.bundled_models.dan_student import Rows, Settings, Student, shuffled
+from experiments.bundled_models.search_text import hard_negatives, read_pairs, search_texts
+from experiments.bundled_models.teacher import Teacher
+from experiments.bundled_models.teacher_tasks import scored_pairs
+from experiments.bundled_models.teacher_text import TEXT, TextWithVectors
+from experiments.bundled_models.word_vocabulary import read_wordpieces
+from experiments.bundled_models.word_weights import FIRST_TERM_ID
+from experiments.held_out import held_out_sentences
+from use_st5.engines import NGramIds
+from use_st5.tokenizers import NGramVocabulary
+
+NAME = "use_dan_en"
+# At most 20,000 sentences of a source, a quarter of the alterations: 366,000 texts.
+SENTENCES = dataclasses.replace(
+    TEXT,
+    sources={
+        name: dataclasses.replace(sample, limit=min(sample.limit or 20_000, 20_000))
+        for name, sample in TEXT.sources.items()
+    },
+    spans=6_000,
+    related={length: count // 4 for length, count in TEXT.related.items()},
+)
+PIECES = "vocab/bert-base-uncased/vocab.txt"
+
+
+def sentences_of(folder: Path, data: Path) -> TextWithVectors:
+    """The sentences of before: made once and kept in the folder."""
+    held_out = partial(held_out_sentences, data)
+    return TextWithVectors(SENTENCES, data, folder, Teacher(folder), held_out)
+
+
+def write_texts(folder: Path, data: Path, *, most: int) -> None:
+    """Writes the texts that the teacher reads, one a line: at most `most` of search, sentences."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sentences = dict.fromkeys(map(_one_line, sentences_of(folder, data).numbers))
+    texts = dict.fromkeys([*search_texts(data)[:most], *sentences])
+    for name, lines in (("texts", texts), ("sentences", sentences)):
+        (folder / f"{name}.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def write_words(folder: Path, data: Path, start: str, *, count: int) -> None:
+    """Counts the words of the texts, and writes the vocabulary and its words, one a line."""
+    import use_st5
+    from use_st5.tokenizers import build_vocabulary  # It needs TensorFlow.
+
+    words, pieces = read_wordpieces(data / PIECES)
+    vocabulary = build_vocabulary(
+        read_texts(folder),
+        show_progress=True,
+        num_unigrams=count - len(pieces),
+        num_bigrams=0,
+        always=words,
+        unigram_buckets=200,
+    )
+    old: Any = use_st5.TrainableEncoder.load(start).tokenizer.vocabulary
+    unigrams = (*vocabulary.unigrams, *pieces)
+    vocabulary = dataclasses.replace(vocabulary, unigrams=unigrams, bigrams=old.bigrams)
+    vocabulary.save(folder / "vocabulary.txt")
+    spelled = (term.removeprefix("##") or term for term in vocabulary.unigrams)
+    (folder / "words.txt").write_text("\n".join([*spelled, ""]), encoding="utf-8")
+
+
+def read_texts(folder: Path, name: str = "texts") -> list[str]:
+    """The texts of `write_texts`, or the sentences."""
+    return (folder / f"{name}.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def started(folder: Path, start: str) -> list[np.ndarray]:
+    """The weights of the model `start` with the rows of the new vocabulary."""
+    import use_st5
+
+    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
+    encoder = use_st5.TrainableEncoder.load(start)
+    old: Any = encoder.tokenizer.vocabulary
+    table, *kernels = map(np.asarray, encoder.model.get_weights())
+    known = dict(zip((*old.unigrams, *old.bigrams), table[FIRST_TERM_ID:], strict=False))
+    vectors = np.load(folder / "words.npy").astype(np.float32)
+    inputs = np.hstack([vectors, np.ones((len(vectors), 1), np.float32)])
+    is_known = [word in known for word in vocabulary.unigrams]
+    targets = np.stack([known[word] for word in vocabulary.unigrams if word in known])
+    fit = np.linalg.lstsq(inputs[is_known], targets, rcond=1e-3)[0]
+    for word, row in zip(vocabulary.unigrams, inputs @ fit, strict=True):
+        known.setdefault(word, row)
+    rows = [known[term] for term in (*vocabulary.unigrams, *vocabulary.bigrams)]
+    buckets = table[old.unigram_bucket_id :][: vocabulary.unigram_buckets]
+    return [np.vstack([table[:FIRST_TERM_ID], *rows, buckets]), *kernels]
+
+
+def text_ids(vocabulary: NGramVocabulary, texts: list[str]) -> Rows:
+    """The ids of texts."""
+    return Rows(*NGramIds(vocabulary).flat(texts))
+
+
+def train(folder: Path, data: Path, start: str, settings: Settings) -> None:
+    """Trains the model, and writes its weights to `weights.npz`."""
+    texts = read_texts(folder)
+    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
+    teacher = np.load(folder / "texts.npy", mmap_mode="r")
+    numbers = {text: number for number, text in enumerate(texts)}
+    named = ((query, passage) for _, query, passage in read_pairs(data))
+    pairs = numbered(named, numbers)
+    if not (folder / "negatives.npy").exists():
+        np.save(folder / "negatives.npy", hard_negatives(teacher, pairs))
+    pairs = np.hstack([pairs, np.load(folder / "negatives.npy")[:, None]])
+    sentences = read_texts(folder, "sentences")
+    second = np.load(folder / "sentences.npy", mmap_mode="r")
+    altered = numbered(
+        ((_one_line(a), _one_line(b)) for a, b in altered_pairs(folder, data)),
+        {text: number for number, text in enumerate(sentences)},
+    )
+    in_texts = np.array([numbers[text] for text in sentences])
+    scored = [(each["first"], each["second"], each["score"]) for each in scored_pairs(data)]
+    firsts, seconds, given = zip(*scored, strict=True)
+    scores = np.array(given, np.float32)
+    rows = text_ids(vocabulary, [*texts, *firsts, *seconds])
+    widths = (teacher.shape[1], teacher.shape[1] + second.shape[1])
+    student = Student(*started(folder, start), teacher_widths=widths, settings=settings)
+    rng = np.random.default_rng(settings.seed)
+    of_pairs = shuffled(rng, len(pairs), settings.pairs)
+    of_passages = shuffled(rng, len(texts), settings.passages)
+    of_altered = shuffled(rng, len(altered), settings.altered)
+    of_sentences = shuffled(rng, len(sentences), settings.sentences)
+    of_scored = shuffled(rng, len(scores), settings.scored)
+    for number in range(1, settings.steps + 1):
+        search = np.concatenate([pairs[next(of_pairs)].ravel(), next(of_passages)])
+        chosen = np.concatenate([altered[next(of_altered)].ravel(), next(of_sentences)])
+        of_both = np.hstack([units(teacher[in_texts[chosen]]), units(second[chosen])]) / 2**0.5
+        parts = [(search, units(teacher[search])), (chosen, of_both)]
+        pair = next(of_scored) + len(texts)
+        read = np.concatenate([search, in_texts[chosen], pair, len(scores) + pair])
+        loss = student.step(number, *rows.take(read), parts, scores[pair - len(texts)])
+        if number % 500 == 0:
+            print(f"step {number:,} of {settings.steps:,}: loss {loss:.4f}", flush=True)
+    weights = [student.table, *(kernel.detach() for kernel in student.kernels)]
+    np.savez(folder / "weights.npz", *[each.numpy() for each in weights])
+
+
+def units(vectors: np.ndarray) -> np.ndarray:
+    """Vectors scaled to length 1, float32."""
+    vectors = np.asarray(vectors, np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def altered_pairs(folder: Path, data: Path) -> list[tuple[str, str]]:
+    """Sentences, and an alteration of each."""
+    return [pair for pairs in sentences_of(folder, data).pairs.values() for pair in pairs]
+
+
+def numbered(pairs: Iterable[tuple[str, str]], numbers: Mapping[str, int]) -> np.ndarray:
+    """The numbers of both texts of each pair, int64 `[pairs, 2]`, if both have one."""
+    found = [[numbers[a], numbers[b]] for a, b in pairs if a in numbers and b in numbers]
+    return np.array(found, np.int64)
+
+
+def export(folder: Path, target: Path) -> None:
+    """Writes the trained model as a SavedModel in int8."""
+    import use_st5
+    from use_st5.models import USEDAN
+    from use_st5.tokenizers import NGramTokenizer
+
+    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
+    model = USEDAN.from_preset(NAME, num_embeddings=vocabulary.size)
+    model.build()
+    with np.load(folder / "weights.npz") as weights:
+        model.set_weights([weights[name] for name in weights.files])
+    encoder = use_st5.TrainableEncoder(
+        model,
+        NGramTokenizer(vocabulary),
+        name=NAME,
+        metadata={"languages": ["en"], "license": "Apache-2.0", "seed": Settings.seed},
+    )
+    encoder.export(target, precision="int8")
+
+
+def main() -> None:
+    """Reads the command."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True, dest="command")
+    parsers = {name: commands.add_parser(name) for name in ("texts", "words", "train", "export")}
+    for name, command in parsers.items():
+        command.add_argument("folder", type=Path, metavar="FOLDER")
+        if name != "export":
+            command.add_argument("--data", type=Path, required=True)
+    parsers["texts"].add_argument("--most", type=int, default=440_000, help="texts of search")
+    for name in ("words", "train"):
+        parsers[name].add_argument("--start", required=True, help="the model to go on from")
+    parsers["words"].add_argument("--count", type=int, default=65_000, help="words and pieces")
+    for field in dataclasses.fields(Settings):
+        if field.name != "short":
+            flag = f"--{field.name.replace('_', '-')}"
+            parsers["train"].add_argument(flag, type=type(field.default), default=field.default)
+    parsers["export"].add_argument("target", type=Path, metavar="OUT")
+    options = vars(parser.parse_args())
+    command, folder = options.pop("command"), options.pop("folder")
+    if command == "texts":
+        write_texts(folder, options["data"], most=options["most"])
+    elif command == "words":
+        write_words(folder, options["data"], options["start"], count=options["count"])
+    elif command == "train":
+        train(folder, options.pop("data"), options.pop("start"), Settings(**options))
+    else:
+        export(folder, options["target"])
+
+
+if __name__ == "__main__":
+    main()
