@@ -199,8 +199,8 @@ def test_no_dense_read_of_the_table(loaded: Any, toy: Any, precision: str) -> No
     reads = sum(node.op == "ReadVariableOp" for node in nodes)
     ways = 2 if toy.max_length is None else 1  # long texts are read another way
     assert gathers == ways * (2 if precision == "int8" else 1)  # codes and scales, or the table
-    # All weights but the table are read once, no dropout states. An int8 kernel has codes, which the
-    # gradient reads too, scales, and what they were multiplied out to at load with all scales.
+    # All weights but the table are read once, no dropout states. An int8 kernel has codes, which
+    # the gradient reads too, scales, and what they were multiplied out to at load with all scales.
     table = 2 if precision == "int8" else 1
     weights = sum(variable.dtype in (tf.float32, tf.int8) for variable in loaded.variables)
     kernels = max(0, sum(variable.dtype == tf.int8 for variable in loaded.variables) - 1)
