@@ -66,8 +66,15 @@ def _other_way(texts: list[bytes]) -> list[bytes]:
 
 def ngram_tokenizer() -> Check:
     """With a small vocabulary: pairs, and buckets of both kinds."""
-    vocabulary = NGramVocabulary(_SMALL, _PAIRS, unigram_buckets=5, bigram_buckets=7)
+    words = [word for word in _SMALL if not word.startswith("##")]
+    vocabulary = NGramVocabulary(tuple(words), _PAIRS, unigram_buckets=5, bigram_buckets=7)
     return _tokenizer(NGramTokenizer(vocabulary), ids_of=lambda tokens: 2 * tokens - 1)
+
+
+def piece_ngram_tokenizer() -> Check:
+    """With pieces of words beside the pairs."""
+    vocabulary = NGramVocabulary(_SMALL, _PAIRS, unigram_buckets=5, bigram_buckets=7)
+    return _tokenizer(NGramTokenizer(vocabulary))
 
 
 def bundled_ngram_tokenizer() -> Check:
@@ -304,6 +311,7 @@ STAGES: dict[str, Callable[[], Check]] = {
     for stage in (
         ptb_tokenizer,
         ngram_tokenizer,
+        piece_ngram_tokenizer,
         bundled_ngram_tokenizer,
         unigram_tokenizer,
         piece_tokenizer,
