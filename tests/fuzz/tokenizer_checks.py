@@ -32,6 +32,7 @@ _JOINED = 40
 # Texts of a batch whose ids are also taken by the slower ways.
 _OTHER_WAYS = 300
 _SMALL = ("the", "cat", "'s", "n't", "e\u0301", "今", "``", "##s", "s", "un", "##un")
+_WORDS = tuple(term for term in _SMALL if not term.startswith("##"))
 _PAIRS = ("the cat", "cat 's", "`` the")
 
 
@@ -66,8 +67,7 @@ def _other_way(texts: list[bytes]) -> list[bytes]:
 
 def ngram_tokenizer() -> Check:
     """With a small vocabulary: pairs, and buckets of both kinds."""
-    words = [word for word in _SMALL if not word.startswith("##")]
-    vocabulary = NGramVocabulary(tuple(words), _PAIRS, unigram_buckets=5, bigram_buckets=7)
+    vocabulary = NGramVocabulary(_WORDS, _PAIRS, unigram_buckets=5, bigram_buckets=7)
     return _tokenizer(NGramTokenizer(vocabulary), ids_of=lambda tokens: 2 * tokens - 1)
 
 
@@ -222,7 +222,8 @@ def long_texts() -> Check:
 
     small, pairs = NGramVocabulary(_SMALL, unigram_buckets=5), ("the cat",)
     tokenizers = (
-        (NGramTokenizer(NGramVocabulary(_SMALL, pairs, 5, 7)), 9, lambda count: 2 * count - 1),
+        (NGramTokenizer(NGramVocabulary(_WORDS, pairs, 5, 7)), 9, lambda count: 2 * count - 1),
+        (NGramTokenizer(NGramVocabulary(_SMALL, pairs, 5, 7)), 9, None),
         (UnigramTokenizer(small), 5, _as_many),
         (PieceTokenizer(small), 5, _as_many),
         (SentencePieceTokenizer(), 4, _as_many),
@@ -245,7 +246,9 @@ def long_texts() -> Check:
         text = joined * (_LONG // sum(map(len, joined)) + 1)
         for padded, counts, cut, ids, ids_of in graphs:
             whole, short = padded(text).numpy(), cut(text).numpy()
-            np.testing.assert_array_equal((whole != 0).sum(axis=1), ids_of(counts(text).numpy()))
+            if ids_of is not None:
+                numbers = ids_of(counts(text).numpy())
+                np.testing.assert_array_equal((whole != 0).sum(axis=1), numbers)
             for row, its_first in zip(whole, short, strict=True):
                 its_first = its_first[its_first != 0][:ids]
                 np.testing.assert_array_equal(its_first, row[: len(its_first)])
