@@ -1,7 +1,6 @@
-"""A USE-DAN learns a teacher's vectors, and the cosines of all texts in a batch, in PyTorch.
+"""A USE-DAN learns teachers' vectors, and the cosines of all texts in a batch, in PyTorch.
 
-An update changes only the rows of the table that a batch reads. A step of 640 texts takes a tenth
-of a second on one core; Keras's Adam updates the whole table, and takes as long for that alone.
+An update changes only the rows of the table that a batch reads; Keras's Adam updates all rows.
 """
 
 from __future__ import annotations
