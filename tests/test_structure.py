@@ -36,7 +36,7 @@ LARGEST_PARTS = {
     "integrations": 75,
     "io": 909,
     "layers": 1_154,
-    "losses": 1_987,
+    "losses": 1_961,
     "models": 5_029,
     "plots": 166,
     "search": 1_318,

@@ -84,9 +84,6 @@ class ClassificationLoss(LabelLoss):
             Feature("label", "label", size=self.num_classes),
         )
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch["premise"], batch["hypothesis"]]
-
     def input_width(self, dimension: int) -> int:
         return len(self.parts) * dimension
 

@@ -77,9 +77,6 @@ class ContrastiveLoss(VectorLoss):
         names = ("anchor", "positive", *negative_names(int(self.hard_negatives)))
         return tuple(Feature(name, "ids") for name in names)
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch[feature.name] for feature in self.features]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:

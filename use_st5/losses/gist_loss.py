@@ -82,9 +82,6 @@ class GISTEmbedLoss(VectorLoss):
         vectors = (Feature(f"guide_{name}", "vector", self.guide_dim) for name in self._columns)
         return (*(Feature(name, "ids") for name in self._columns), *vectors)
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch[name] for name in self._columns]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:

@@ -74,9 +74,6 @@ class InputResponseLoss(VectorLoss):
             self.output_layer = keras.layers.Dense(dimension, dtype="float32")
             self.output_layer.build((None, width))
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch["input"], batch["response"]]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:

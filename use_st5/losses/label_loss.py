@@ -86,9 +86,6 @@ class LabelLoss(VectorLoss):
         (vector,) = vectors
         return vector
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch["text"]]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
@@ -125,10 +122,7 @@ class MultiLabelLoss(LabelLoss):
         >>> task.check_features()
 
     Args:
-        num_classes: Number of labels.
-        hidden_dims: Widths of the hidden layers; may be empty.
-        activation: Keras name of the hidden layers' activation.
-        dropout: Dropout rate on the input of every hidden layer and of the output layer.
+        num_classes: Number of labels; further arguments as in `LabelLoss`.
     """
 
     @property

@@ -90,9 +90,6 @@ class ScoredPairLoss(VectorLoss):
         """The lowest score that the loss can learn."""
         return 0.0 if self.objective == "bce" or self.similarity == "angular" else -math.inf
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch["first"], batch["second"]]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:

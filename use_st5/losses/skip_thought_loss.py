@@ -187,9 +187,6 @@ class SkipThoughtLoss(VectorLoss):
     def build(self, embedding_shape: tuple[int | None, int]) -> None:
         self.decoder.build(embedding_shape)
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch["sentence"]]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:

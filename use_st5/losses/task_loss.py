@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 from typing import Any, Self
 
 import keras
@@ -112,6 +113,11 @@ class TaskLoss(keras.layers.Layer):
         """The keys of the metrics, in the order of the log."""
         return ()
 
+    @property
+    def least_score(self) -> float:
+        """The lowest score that the loss can learn."""
+        return -math.inf
+
     def check_encoder(self, encoder: keras.Model) -> None:
         """Raises a ValueError if the encoder lacks what the loss needs; by default only vectors."""
 
@@ -180,14 +186,15 @@ def cross_entropy(labels: Any, logits: Any) -> tuple[Any, dict[str, Any]]:
 class VectorLoss(TaskLoss):
     """Base class: a loss that needs nothing from the encoder but the vectors of texts.
 
-    A subclass returns the texts of a batch (`texts`) and computes the loss from their vectors
-    (`from_vectors`). So the trainer can encode the texts in several pieces if the batch does not
-    fit into memory (`use_st5.training.tensorflow_step`).
+    A subclass computes the loss from the vectors of a batch's texts (`from_vectors`); by default
+    these are its features of the kind "ids", in their order (`texts`). So the trainer can encode
+    the texts in several pieces if the batch does not fit into memory
+    (`use_st5.training.tensorflow_step`).
     """
 
     def texts(self, batch: dict[str, Any]) -> list[Any]:
         """The id arrays to encode, each `[batch, length]`; the lengths may differ."""
-        raise NotImplementedError
+        return [batch[feature.name] for feature in self.features if feature.kind == "ids"]
 
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather

@@ -99,9 +99,6 @@ class TeacherLoss(VectorLoss):
         if self.hint_dim is not None:
             self.hint_projection = _linear(self.hint_dim, embedding_shape, "hint_projection")
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch["sentence"]]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:

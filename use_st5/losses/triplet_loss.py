@@ -70,9 +70,6 @@ class TripletLoss(VectorLoss):
         names = ("anchor", "positive", *negative_names(max(1, self.hard_negatives)))
         return tuple(Feature(name, "ids") for name in names)
 
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch[feature.name] for feature in self.features]
-
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather
     ) -> tuple[Any, dict[str, Any]]:
@@ -146,9 +143,6 @@ class BatchTripletLoss(VectorLoss):
         self.mining = mining
         self.distance = distance
         self.margin = margin
-
-    def texts(self, batch: dict[str, Any]) -> list[Any]:
-        return [batch["text"]]
 
     def from_vectors(
         self, vectors: list[Any], batch: dict[str, Any], *, training: bool, gather: Gather

@@ -60,6 +60,7 @@ class TaskSpec:
             of this task; the user's own arguments replace them.
         learning_rate: Family → peak learning rate; "" is any other family. If neither is here, the
             family's own is used (`Family.learning_rates`).
+        rates_of: The name of the task whose rate that is; None: its own.
 
     Examples:
         >>> spec = TaskSpec(
@@ -85,6 +86,7 @@ class TaskSpec:
         lambda file, encoder: {}
     )
     learning_rate: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    rates_of: str | None = None
 
     def __post_init__(self) -> None:
         columns: Any = self.columns
@@ -163,9 +165,7 @@ class TaskSpec:
         name, rates = (
             (family.name, family.learning_rates) if family else ("", Family.learning_rates)
         )
-        task = "" if random_head and self.label is not None else self.name
-        if self.label is not None and self.loss is ScoredPairLoss:  # Few labels.
-            task = SCORED_PAIRS.name
+        task = self.rates_of or ("" if random_head and self.label is not None else self.name)
         family_rate = rates.get(task, rates[""])
         return self.learning_rate.get(name, self.learning_rate.get("", family_rate))
 

@@ -631,7 +631,7 @@ def _plan_tasks(plan: TrainingPlan) -> None:
         if vectors is not None and any(map(file.task.stands_in_for, (TEXTS, NEIGHBOURS))):
             continue  # For these tasks the teacher's vectors say more than the losses.
         make = partial(file.task.make_loss, file, encoder, arguments.loss)
-        least = getattr(make(), "least_score", -math.inf)
+        least = make().least_score
         if file.scores and file.target(file.score_limits[0]) < least:
             text = f"expected scores from {least:g} for this loss, found lower ones"
             raise ValueError(f"{file.name}: {text}. Give --score-range -1,1 to scale them.")
