@@ -120,7 +120,7 @@ def both_teachers(mpnet: Path, minilm: Path) -> Callable[[Sequence[str]], np.nda
     def encode(texts: Sequence[str]) -> np.ndarray:
         hints, last = large(texts, HINT_LAYER)
         (small_last,) = small(texts)
-        return np.hstack([_unit(last), _unit(small_last), hints])
+        return np.hstack([unit_rows(last), unit_rows(small_last), hints])
 
     return encode
 
@@ -163,7 +163,9 @@ class _Network:
         return [each.cpu().numpy() for each in means]
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Vectors scaled to length 1, float32."""
+    vectors = np.asarray(vectors, np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
