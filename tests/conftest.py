@@ -85,6 +85,7 @@ def _memory_of_a_file_given_back() -> Iterator[None]:
     """
     yield
     _forget()
+    _forget_gradients()
     if _has_grown("file"):
         # Objects that survive are searched only here, not by every garbage collection.
         gc.unfreeze()
@@ -126,16 +127,22 @@ def _build_graphs_without_stacks() -> None:
 
 def _forget() -> None:
     """Forgets what TensorFlow and use_st5 keep for later, though no test needs it again."""
-    if (framework := sys.modules.get("tensorflow.python.framework.ops")) is not None:
-        # Each custom gradient keeps its graph, so the graphs of all training steps would stay.
-        gradients = framework.gradient_registry._registry
-        for name in [each for each in gradients if each.startswith("CustomGradient-")]:
-            del gradients[name]
     if (context := sys.modules.get("tensorflow.python.eager.context")) is not None:
         # TensorFlow keeps a kernel of 36 kB for the name of each variable that ever existed.
         context.context().clear_kernel_cache()
     if (encoder := sys.modules.get("use_st5.encode.encoder")) is not None:
         encoder._last.clear()
+
+
+def _forget_gradients() -> None:
+    """Forgets custom gradients, which a SavedModel that a file's tests share still needs.
+
+    Each keeps its graph, so the graphs of all training steps would stay.
+    """
+    if (framework := sys.modules.get("tensorflow.python.framework.ops")) is not None:
+        gradients = framework.gradient_registry._registry
+        for name in [each for each in gradients if each.startswith("CustomGradient-")]:
+            del gradients[name]
 
 
 def _resident_memory() -> int:
