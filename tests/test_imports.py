@@ -61,9 +61,23 @@ def test_import_is_light(fresh_python: Callable[..., str]) -> None:
 
 
 @pytest.mark.process
-def test_command_line_starts_without_tensorflow(fresh_python: Callable[..., str]) -> None:
-    code = "import use_st5.cli.main, sys; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
-    assert fresh_python("-c", code).strip() == "[]"
+@pytest.mark.parametrize(
+    "command", [("similarity", "a cat", "a dog"), ("search", "texts.txt", "a cat")]
+)
+def test_a_query_is_answered_without_tensorflow(
+    fresh_python: Callable[..., str], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "texts.txt").write_text("a dog\na cat\n")
+    code = f"""
+import sys
+from use_st5.cli.main import app
+try:
+    app({[*command, "--json"]})
+except SystemExit as end:
+    assert not end.code
+assert not {{"tensorflow", "keras"}} & set(sys.modules)
+"""
+    assert '"model": "use_dan_en"' in fresh_python("-c", code)
 
 
 @pytest.mark.parametrize("start", UNDER_JAX)

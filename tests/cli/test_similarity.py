@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import use_st5
+
 TEXTS = ["How old are you?", "What is your age?", "The train is late."]
 
 
@@ -60,6 +62,28 @@ def test_pairs_row_by_row_and_every_metric(use: Callable, fake: Any, tmp_path: P
         assert pairs[1]["texts"] == TEXTS[:2]
     lines = use("similarity", "-p", "-", input="same\tsame\n").stdout.splitlines()
     assert lines == ["cosine\tfirst\tsecond", "1.0000\tsame\tsame"]
+
+
+def test_an_engine_without_tensorflow_is_the_default(
+    use: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, used = use_st5.load, []
+
+    def recorded(name: str, *, backend: str) -> Any:
+        used.append(backend)
+        if name != "use_dan_en" and backend != "tensorflow":
+            raise ValueError("no engine")
+        return load("use_dan_en", backend=backend)
+
+    monkeypatch.setattr(use_st5, "load", recorded)
+    choices = [("-m", "use_dan_en"), ("--backend", "tensorflow"), ("-m", "without an engine")]
+    scores = [
+        json.loads(use("similarity", *TEXTS, "--json", *choice).stdout)["similarity"]
+        for choice in choices
+    ]
+    assert used == ["onnx", "tensorflow", "onnx", "tensorflow"]
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
+    assert scores[1] == scores[2]
 
 
 def test_texts_that_were_cut_are_counted(use: Callable, fake: Any) -> None:

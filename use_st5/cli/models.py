@@ -39,6 +39,12 @@ Backend = Literal["tensorflow", "onnx", "onnx-int8"]
 BackendChoice = Annotated[
     Backend, typer.Option("--backend", help="The engine; onnx runs without TensorFlow.")
 ]
+QuickBackendChoice = Annotated[
+    Backend | None,
+    typer.Option(
+        "--backend", help="The engine. Default: onnx, without TensorFlow, if the model has it."
+    ),
+]
 PromptOption = Annotated[
     str | None,
     typer.Option("--prompt", metavar="TEXT", help="Text to put before each text."),
@@ -60,10 +66,13 @@ OverwriteOption = Annotated[
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The values of `--model`, `--backend`, `--prompt` and `--prompt-name`."""
+    """The values of `--model`, `--backend`, `--prompt` and `--prompt-name`.
+
+    If `backend` is None, it is "onnx" for a model that has this engine, whose vectors are equal.
+    """
 
     name: str
-    backend: Backend = "tensorflow"
+    backend: Backend | None = "tensorflow"
     prompt: str | None = None
     prompt_name: str | None = None
 
@@ -147,10 +156,18 @@ def find_model(model: str | os.PathLike[str]) -> Path:
 def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
     """Loads a model by its name, folder or choice, and shows a message meanwhile."""
     chosen = ModelChoice(model) if isinstance(model, str) else model
-    if chosen.backend == "tensorflow":
-        start_tensorflow()
-    with waiting(f"loading {chosen.name}"):
-        encoder = use_st5.load(chosen.name, backend=chosen.backend)
+    encoder = None
+    if chosen.backend is None:
+        # A checkpoint that is not yet converted imports TensorFlow.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        with contextlib.suppress(ImportError, ValueError), waiting(f"loading {chosen.name}"):
+            encoder = use_st5.load(chosen.name, backend="onnx")
+    if encoder is None:
+        backend = chosen.backend or "tensorflow"
+        if backend == "tensorflow":
+            start_tensorflow()
+        with waiting(f"loading {chosen.name}"):
+            encoder = use_st5.load(chosen.name, backend=backend)
     chosen.prompt_of(encoder)  # An unknown name is an error before any text is read.
     return encoder
 

@@ -15,12 +15,12 @@ from use_st5._imports import require
 from use_st5.cli.files import ColumnOption, open_input, open_texts, sole_file
 from use_st5.cli.models import (
     DEFAULT_MODEL,
-    BackendChoice,
     CountingEncoder,
     ModelChoice,
     ModelOption,
     PromptNameOption,
     PromptOption,
+    QuickBackendChoice,
     load_encoder,
 )
 from use_st5.cli.output import echo, manual, print_table, say
@@ -75,7 +75,7 @@ def similarity(
     heatmap: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg, .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     model: ModelOption = DEFAULT_MODEL,
-    backend: BackendChoice = "tensorflow",
+    backend: QuickBackendChoice = None,
     prompt: PromptOption = None,
     prompt_name: PromptNameOption = None,
     column: ColumnOption = None,
