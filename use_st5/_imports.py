@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.metadata
 import os
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +24,8 @@ def install_line(extra: str) -> str:
     checkout = Path(__file__).resolve().parents[1]
     if (checkout / "setup.py").is_file():
         return f'pip install --editable "{checkout}[{extra}]"'
+    import importlib.metadata  # Slow, and few processes need it.
+
     from packaging.requirements import Requirement
 
     requirements = []

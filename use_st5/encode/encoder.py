@@ -34,7 +34,6 @@ from use_st5.encode.sentences import (
 )
 from use_st5.encode.similarity import quantized
 from use_st5.encode.token_limit import OnTruncation, TokenLimit, window_means
-from use_st5.encode.workers import encode_in_workers
 from use_st5.engines import BACKENDS, Backend, open_engine
 from use_st5.hub.model_manifest import (
     SAVED_MODEL_FILE,
@@ -326,6 +325,8 @@ class SentenceEncoder(SentenceTransformersNames):
         jobs = ([texts[index] for index in batch] for batch in batches)
         results = (self._run(job) for job in jobs)
         if workers > 1 and len(batches) > 1:
+            from use_st5.encode.workers import encode_in_workers  # It imports multiprocessing.
+
             results = encode_in_workers(self, jobs, workers)
         with contextlib.closing(results):
             for batch in with_progress(batches, len(texts), show):

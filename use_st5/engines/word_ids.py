@@ -82,8 +82,12 @@ class NGramIds:
         self._ids = np.arange(vocabulary.size)
         self._more = np.zeros(vocabulary.size, np.int64)
         self._own_ids: list[tuple[int, ...]] = []
-        pairs = [pair.split(" ") for pair in vocabulary.bigrams]
-        keys = np.array([(self._own(a) << 32) + self._own(b) for a, b in pairs], np.int64)
+        words = " ".join(vocabulary.bigrams).split()
+        for word in words:
+            if word not in self._numbers:
+                self._own(word)
+        numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
+        keys = (numbers[::2] << 32) + numbers[1::2]
         order = np.argsort(keys)
         ids = np.arange(len(keys)) + FIRST_TERM_ID + len(vocabulary.unigrams)
         self._pairs = dict(zip(keys.tolist(), ids.tolist(), strict=True))

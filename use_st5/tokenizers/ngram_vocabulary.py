@@ -56,7 +56,11 @@ class NGramVocabulary:
             received = f"received {self.unigram_buckets} and {self.bigram_buckets}"
             raise ValueError(f"Expected unigram_buckets >= 1 and bigram_buckets >= 0, {received}.")
         for words, terms in ((1, self.unigrams), (2, self.bigrams)):
-            count = Counter(terms)
+            tokens = iter(" ".join(terms).split())
+            are_terms = [*map(" ".join, zip(*[tokens] * words, strict=False))] == [*terms]
+            if are_terms and len({EMPTY_TERM, *terms}) == 1 + len(terms):
+                continue
+            count = Counter(terms)  # Which term is wrong?
             for term in terms:
                 sizes = {len(term.split()), len(term.split(" "))}
                 if sizes != {words} or term == EMPTY_TERM or count[term] > 1:
@@ -81,7 +85,7 @@ class NGramVocabulary:
     @cached_property
     def has_pieces(self) -> bool:
         """Whether there are pieces of words, which begin with "##"."""
-        return any(len(term) > 2 and term.startswith(PIECE_MARK) for term in self.unigrams)
+        return re.search(f"(^|\n){PIECE_MARK}.", "\n".join(self.unigrams)) is not None
 
     def check_unigrams_only(self) -> None:
         """Checks that there are neither bi-grams nor buckets for them."""
