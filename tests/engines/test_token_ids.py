@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,18 @@ import tensorflow as tf
 
 from tests.engines.fuzzed import every_code_point, fuzzed_texts
 from tests.tokenizers.real_sentences import real_sentences
-from use_st5.convert.tokenizer_files import MPNET_TOKENS
+from tests.tokenizers.test_added_tokens import write
+from tests.tokenizers.test_framed_sentencepiece_tokenizer import whole
+from use_st5.convert.tokenizer_files import MPNET_TOKENS, read_framed_model
 from use_st5.engines.token_ids import FramedIds, open_tokenizer
 from use_st5.hub.model_names import bundled_folder
 from use_st5.tokenizers.byte_pair_tokenizer import BytePairTokenizer, byte_letters
 from use_st5.tokenizers.framed_tokenizer import AddedToken
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
-from use_st5.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+from use_st5.tokenizers.sentencepiece_tokenizer import (
+    FramedSentencePieceTokenizer,
+    SentencePieceTokenizer,
+)
 from use_st5.tokenizers.token_tokenizer import PieceTokenizer, UnigramTokenizer
 from use_st5.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -54,6 +60,9 @@ def tokenizer(kind: str, data_dir: Path | None) -> Any:
     if kind == "sentencepieces":
         pytest.importorskip("sentencepiece", reason="the extra `onnx` is not installed")
         return SentencePieceTokenizer()
+    if kind == "framed_sentencepieces":
+        with tempfile.TemporaryDirectory() as folder:
+            return FramedSentencePieceTokenizer(read_framed_model(write(Path(folder), whole())))
     if data_dir is None:
         words = [
             "[PAD]",
@@ -91,7 +100,9 @@ def test_the_first_tokens_of_a_long_text_may_be_far(
     assert engine.ids(texts, 10) == rows
 
 
-KINDS = ["pieces", "unigrams", "byte_pair", "sentencepieces", "wordpiece"]
+KINDS = [
+    *("pieces", "unigrams", "byte_pair", "sentencepieces", "framed_sentencepieces", "wordpiece")
+]
 
 
 def check(made: Any, kind: str, folder: Path, texts: list[str]) -> None:

@@ -15,11 +15,15 @@ from safetensors.numpy import load_file, save_file
 
 import use_st5
 from tests.fake_hub import contents, fake_hub
-from tests.tokenizers.test_added_tokens import modernbert
+from tests.tokenizers.test_added_tokens import modernbert, write
 from tests.tokenizers.test_framed_sentencepiece_tokenizer import whole
 from tests.toy_encoders import Toy
+from use_st5.convert.tokenizer_files import read_framed_model
+from use_st5.encode.encoder import SentenceEncoder
+from use_st5.engines import token_ids
 from use_st5.models.static_embedding.model import StaticEmbedding
 from use_st5.tokenizers.long_texts import LONG_BYTES
+from use_st5.tokenizers.sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("tensorflow_text", reason="the extra `text` is not installed")
@@ -46,9 +50,13 @@ def test_special_tokens_and_padding_are_left_out(normalize: bool) -> None:
     np.testing.assert_array_equal(model(keras.ops.array([[START, END]])), [[0, 0]])
 
 
-def test_a_long_text_is_read_to_its_end(toy_static_embedding: Toy) -> None:
+def test_a_long_text_is_read_to_its_end(
+    toy_static_embedding: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     long = "the cat " * (LONG_BYTES // 8) + "dog " * (LONG_BYTES // 4)
     encoder = use_st5.load(toy_static_embedding.folder)
+    monkeypatch.setattr(token_ids, "_LONG", 1000)
+    check_engines(encoder, [long, "a mat", ""])
     words = encoder.encode(["the", "cat", "dog", "a", "mat"])
     # "dog" is in it as often as "the" and "cat" together.
     expected = [words[:3].T @ [0.25, 0.25, 0.5], words[3:].mean(axis=0), np.zeros(8)]
@@ -65,6 +73,31 @@ def test_texts_are_cut_as_ids_are(toy_static_embedding: Toy, tmp_path: Path) -> 
     np.testing.assert_allclose(found, encoder.encode(texts), atol=1e-6)
     np.testing.assert_allclose(found[-1], found[0], atol=1e-6)
     assert cut.truncated(texts).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_dense_layers_behind_the_mean(tmp_path: Path, normalize: bool) -> None:
+    """A USE-DAN over SentencePiece's pieces: vectors of strings, of ids and of the engines."""
+    tokenizer = FramedSentencePieceTokenizer(read_framed_model(write(tmp_path, whole())))
+    size = tokenizer.vocabulary.size
+    model = StaticEmbedding(size, 8, normalize=normalize, hidden_dims=(8, 8, 12, 12))
+    encoder = TrainableEncoder(model, tokenizer)
+    layers = {each.path.split("/")[-2]: each.numpy() for each in model.network.weights}
+    ids = tokenizer.pieces(["the cat sat."]).numpy()[0]
+    x = model.embedding.embeddings.numpy()[ids].mean(axis=0)
+    x = x + np.tanh(np.tanh(x @ layers["hidden_0"]) @ layers["hidden_1"])
+    y = np.tanh(np.tanh(x @ layers["hidden_2"]) @ layers["hidden_3"]) + x @ layers["projection_1"]
+    expected = encoder.encode(TEXTS)
+    np.testing.assert_allclose(expected[0], y / np.linalg.norm(y) if normalize else y, atol=1e-5)
+    assert encoder.dimension == 12
+    for precision in ("float32", "int8"):
+        encoder.export(tmp_path / precision, precision=precision)
+        exported = use_st5.load(tmp_path / precision)
+        atol = 1e-5 if precision == "float32" else 0.02
+        np.testing.assert_allclose(exported.encode(TEXTS), expected, atol=atol)
+        check_engines(exported, [*TEXTS, "the cat " * 20_000, "日本語 ☃ the"])
+        again = TrainableEncoder.load(tmp_path / precision)
+        np.testing.assert_allclose(again.encode(TEXTS), exported.encode(TEXTS), atol=1e-5)
 
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "é", "今", "."]
@@ -103,6 +136,25 @@ def check(peer: Any, folder: Path, texts: list[str]) -> None:
         found = exported.encode(texts, on_truncation="ignore")
         np.testing.assert_allclose(found, expected, atol=atol)
         assert np.ptp(found, axis=0).max() > 0.1
+        check_engines(exported, texts)
+
+
+def check_engines(exported: use_st5.SentenceEncoder, texts: list[str]) -> None:
+    """Checks that the engines without TensorFlow give the vectors of a SavedModel."""
+    pytest.importorskip("onnxruntime", reason="the extra `onnx` is not installed")
+    if (exported.folder / "assets" / "byte_pair.json").is_file():
+        with pytest.raises(ValueError, match="are not RoBERTa"):
+            SentenceEncoder(exported.folder, backend="onnx")
+        return
+    expected = exported.encode(texts, on_truncation="ignore")
+    for backend, atol in (("onnx", 1e-5), ("onnx-int8", 0.05)):
+        engine = SentenceEncoder(exported.folder, backend=backend)
+        found = engine.encode(texts, on_truncation="ignore")
+        np.testing.assert_allclose(found, expected, atol=atol)
+        np.testing.assert_allclose(
+            [engine.encode(text, on_truncation="ignore") for text in texts], expected, atol=atol
+        )
+        assert engine.truncated(texts).tolist() == exported.truncated(texts).tolist()
 
 
 @needs_peers

@@ -1,15 +1,16 @@
-"""A USE-DAN in NumPy alone, or with dense layers in int8 on ONNX Runtime."""
+"""A USE-DAN or a StaticEmbedding in NumPy alone, or with dense layers in int8 on ONNX Runtime."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from use_st5.engines.engine import Session
 from use_st5.engines.onnx_graph import MEANS
+from use_st5.engines.token_ids import FlatIds, open_tokenizer
 from use_st5.engines.weights import TableRows, Weights, check_shape
 from use_st5.engines.word_ids import NGramIds
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest
@@ -28,28 +29,54 @@ _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+class DANShape(NamedTuple):
+    """The numbers of a USE-DAN, or of a StaticEmbedding, whose table may be all that it has."""
+
+    width: int
+    hidden_dims: list[int]
+    activation: str
+    normalize: bool
+
+    @classmethod
+    def of(cls, config: dict[str, Any]) -> Self:
+        """Reads the `config` of a `use_st5.json`."""
+        if "config" not in config:
+            hidden = config.get("hidden_dims", [])
+            activation = config.get("activation", "linear")
+            return cls(config["dimension"], hidden, activation, config["normalize"])
+        shape = config["config"]
+        return cls(shape["embedding_dim"], shape["hidden_dims"], shape["activation"], True)
+
+
 class DANEngine:
     """Runs a USE-DAN: the mean of a text's rows, then dense layers in residual blocks.
 
     Attributes:
+        max_length: The most tokens of a text that are read; None if all are, as by all USE-DANs.
         rows: The rows of the token table.
         blocks: The kernels of each block: two, and a third for the projection if there is one.
     """
 
-    max_length: int | None = None
-
     def __init__(self, folder: Path, manifest: ModelManifest) -> None:
-        config: dict[str, Any] = manifest.config["config"]
-        name = config["activation"]
+        width, dims, name, self._normalize = DANShape.of(manifest.config)
         if name not in _ACTIVATIONS:
             raise ValueError(f"{folder}: no engine has the activation {name!r}. {_ELSE}")
         self._activation = _ACTIVATIONS[name]
-        self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
+        self.max_length = manifest.max_length
+        self._ids: NGramIds | FlatIds
+        if manifest.tokenizer == "ngrams":
+            self._ids = NGramIds(NGramVocabulary.load(folder / "assets" / "vocabulary.txt"))
+            rows = self._ids.vocabulary.size
+        else:
+            tokens = open_tokenizer(manifest.tokenizer, folder / "assets")
+            ignored = manifest.config.get("ignored_id", 0)
+            self._ids = FlatIds(tokens, ignored, lambda: self.max_length)
+            self.token_counts = self._ids.token_counts
+            rows = manifest.config["num_embeddings"]
         weights = Weights(folder)
         table = weights.table()
         self.rows = TableRows(table, _ROWS)
-        width, dims = config["embedding_dim"], config["hidden_dims"]
-        check_shape(folder, "embedding", table.shape, (self._ids.vocabulary.size, width))
+        check_shape(folder, "embedding", table.shape, (rows, width))
         if len(dims) % 2:
             raise ValueError(f"{folder / FILE_NAME}: {len(dims)} hidden_dims, not two a block.")
         self.blocks = []
@@ -82,7 +109,7 @@ class DANEngine:
         """The mean of each text's rows, float32 `[texts, width]`."""
         mean = np.empty((len(texts), self.rows.table.shape[1]), np.float32)
         ids, starts = self._ids.flat(texts)
-        shares = (1.0 / np.diff(starts)).astype(np.float32)
+        shares = (1.0 / np.maximum(np.diff(starts), 1)).astype(np.float32)
         offsets = starts.tolist()
         first = 0
         while first < len(texts):
@@ -108,13 +135,15 @@ class DANEngine:
                 rows, scales = self.rows(block[at : at + _ROWS])
                 total += scales @ rows
             count += len(block)
-        return total / count
+        return total / max(count, 1)
 
     def _network(self, x: np.ndarray) -> np.ndarray:
         for first, second, *projection in self.blocks:
             branch = self._activation(self._activation(x @ first) @ second)
             branch += x @ projection[0] if projection else x
             x = branch
+        if not self._normalize:
+            return x
         lengths = np.einsum("bd,bd->b", x, x)
         x *= (1.0 / np.sqrt(lengths + np.float32(_EPSILON)))[:, None]
         return x

@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from use_st5._imports import require
-from use_st5.engines.word_ids import PieceIds
+from use_st5.engines.word_ids import Flat, PieceIds
 from use_st5.io.records import Count, read_record
 from use_st5.tokenizers.ngram_vocabulary import NGramVocabulary
 
 # A long text is cut at spaces into pieces of at least so many characters.
 _PIECE = 100
+_LONG = 2**20  # characters that are read at once
 # A space between two characters that no normalization joins: a token ends before it.
 _SPACE = re.compile(r"(?<=[!-~]) (?=[!-~])")
 _SPACE_MARK = "\u2581"  # stands for a space in a normal text of SentencePiece
@@ -52,25 +56,35 @@ class FramedIds:
 
 
 class SentencePieceIds:
-    """The ids of a SentencePiece model's pieces, or their `piece_ids`, then that of the end."""
+    """The ids of a SentencePiece model's pieces, or their `piece_ids`, in a frame of two parts."""
 
-    def __init__(self, model: bytes, piece_ids: Sequence[int] | None) -> None:
+    def __init__(
+        self,
+        model: bytes,
+        piece_ids: Sequence[int] | None = None,
+        *,
+        start: Sequence[int] = (),
+        end: int = 1,
+    ) -> None:
         sentencepiece = require("sentencepiece", "onnx")
         self._model = sentencepiece.SentencePieceProcessor(model_proto=model)
         self._ids = piece_ids
+        self._start, self._end = start, end
 
     def ids(self, texts: list[str], max_tokens: int | None = None) -> list[list[int]]:
         """The ids of each text."""
-        room = None if max_tokens is None else max_tokens - 1
+        room = None if max_tokens is None else max_tokens - 1 - len(self._start)
+        if self._start:  # As in `FramedSentencePieceTokenizer`.
+            texts = [text.replace("\u0085", " ") for text in texts]
         beginnings, unknown = _beginnings(texts, room), self._model.unk_id()
         id_lists = self._model.encode(beginnings, out_type=int, num_threads=1)
         for place, each in enumerate(id_lists):
             if unknown in each:
                 id_lists[place] = self._model.encode(self._by_bytes(beginnings[place]))
         cut_lists = (each[:room] for each in id_lists)
-        if self._ids is None:
-            return [[*each, 1] for each in cut_lists]
-        return [[*map(self._ids.__getitem__, each), 1] for each in cut_lists]
+        if self._ids is not None:
+            cut_lists = (map(self._ids.__getitem__, each) for each in cut_lists)
+        return [[*self._start, *each, self._end] for each in cut_lists]
 
     def _by_bytes(self, text: str) -> str:
         """A text with each unknown character as often as it has bytes, as the graph counts it."""
@@ -104,6 +118,42 @@ def _cut(text: str, pieces: int) -> str:
 
 
 TokenIds = FramedIds | SentencePieceIds | PieceIds
+
+
+class FlatIds:
+    """The ids of texts without their frames, one text after the other; a text may have none.
+
+    Args:
+        tokens: Gives the ids of texts in a frame of two special ones.
+        ignored: An id that is left out; 0: none.
+        max_tokens: As `ids` of `tokens` takes it.
+    """
+
+    def __init__(
+        self, tokens: TokenIds, ignored: int, max_tokens: Callable[[], int | None]
+    ) -> None:
+        self._tokens, self._ignored, self._max_tokens = tokens, ignored, max_tokens
+
+    def flat(self, texts: list[str]) -> Flat:
+        """The ids of all texts, and the place where each text begins."""
+        rows = [row[1:-1] for row in self._tokens.ids(texts, self._max_tokens())]
+        if self._ignored:
+            rows = [[number for number in row if number != self._ignored] for row in rows]
+        starts = np.cumsum([0, *map(len, rows)])
+        return np.fromiter(chain.from_iterable(rows), np.int64, starts[-1]), starts
+
+    def blocks(self, text: str) -> Iterator[np.ndarray]:
+        """The ids of one text in blocks, in bounded memory."""
+        end = 0
+        while end < len(text) or not end:
+            start, space = end, _SPACE.search(text, end + _LONG)
+            end = space.start() if space and not self._max_tokens() else max(len(text), 1)
+            # A byte pair begins with its space; other pieces do not have it.
+            yield self.flat([text[start:end]])[0]
+
+    def token_counts(self, texts: list[str]) -> np.ndarray:
+        """The tokens of each text in its frame before any is cut, int64 `[texts]`."""
+        return np.fromiter(map(len, self._tokens.ids(texts)), np.int64, len(texts))
 
 
 def open_tokenizer(kind: str | None, folder: Path) -> TokenIds:
@@ -185,10 +235,17 @@ def _sentence_pieces(folder: Path) -> TokenIds:
         return SentencePieceIds(path.read_bytes(), ids)
 
 
+def _framed_sentence_pieces(folder: Path) -> TokenIds:
+    path = folder / "framed_sentencepiece.model"
+    with _reading(path):
+        return SentencePieceIds(path.read_bytes(), start=[1], end=2)
+
+
 _READERS: dict[str, Callable[[Path], TokenIds]] = {
     "wordpiece": _words,
     "byte_pair": _byte_pairs,
     "sentencepieces": _sentence_pieces,
+    "framed_sentencepieces": _framed_sentence_pieces,
     "pieces": lambda folder: PieceIds(NGramVocabulary.load(folder / "vocabulary.txt"), whole=False),
     "unigrams": lambda folder: PieceIds(
         NGramVocabulary.load(folder / "vocabulary.txt"), whole=True

@@ -7,7 +7,7 @@ import importlib
 from use_st5.engines.engine import FamilyEngine
 
 # The families with a file `models/NAME/engine.py`, which imports neither TensorFlow nor Keras.
-_FAMILIES = ("use_dan", "use_transformer", "bert", "mpnet", "t5")
+_FAMILIES = ("use_dan", "static_embedding", "use_transformer", "bert", "mpnet", "t5")
 
 
 def family_engine(name: str) -> FamilyEngine | None:

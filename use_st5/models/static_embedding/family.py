@@ -92,7 +92,8 @@ class StaticEmbeddingFamily(Family):
             if training or room is not None:
                 total = sums(text)
             else:  # In parts: a long text may have millions of rows, too many for the memory.
-                zeros = tf.zeros([tf.size(text), model.dimension + 1], tf.float64)
+                width = model.embedding.output_dim
+                zeros = tf.zeros([tf.size(text), width + 1], tf.float64)
                 total = summed(text, sums, zeros, keep_spaces=tokenizer.keeps_spaces)
             mean = total[:, :-1] / tf.maximum(total[:, -1:], 1)
             return model.scaled(tf.cast(mean, tf.float32))

@@ -1,10 +1,10 @@
-"""USE-DAN without TensorFlow: in NumPy, or its dense layers as an ONNX graph."""
+"""USE-DAN and StaticEmbedding without TensorFlow: in NumPy, or dense layers as an ONNX graph."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from use_st5.engines.dan import DANEngine, GraphDANEngine
+from use_st5.engines.dan import DANEngine, DANShape, GraphDANEngine
 from use_st5.engines.engine import FamilyEngine
 from use_st5.engines.onnx_graph import MEANS, GraphWriter
 
@@ -13,8 +13,7 @@ _EPSILON = 1e-12
 
 def write(config: dict[str, Any], graph: GraphWriter) -> tuple[str, int]:
     """Adds the dense layers, from the means of texts to vectors."""
-    shape = config["config"]
-    width, dims, activation = shape["embedding_dim"], shape["hidden_dims"], shape["activation"]
+    width, dims, activation, normalize = DANShape.of(config)
     x = graph.input(MEANS)
 
     def layer(x: str, name: str, inputs: int, outputs: int) -> str:
@@ -30,7 +29,7 @@ def write(config: dict[str, Any], graph: GraphWriter) -> tuple[str, int]:
         if width != last:
             x = layer(x, f"projection_{block}", width, last)
         x, width = graph.op("Add", branch, x), last
-    return graph.unit(x, _EPSILON), width
+    return graph.unit(x, _EPSILON) if normalize else x, width
 
 
 ENGINE = FamilyEngine(write, GraphDANEngine, without_graph=DANEngine, exact_first=(2, 3))
