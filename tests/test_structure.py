@@ -24,14 +24,14 @@ FOUNDATION = "foundation"
 LARGEST_PARTS = {
     "beam": 628,
     "bias": 267,
-    "cli": 4_187,
+    "cli": 4_248,
     "convert": 1_498,
     "data": 2_157,
-    "encode": 1_640,
-    "engines": 2_428,
+    "encode": 1_641,
+    "engines": 2_432,
     "evaluation": 3_370,
     "export": 1_583,
-    "foundation": 139,
+    "foundation": 140,
     "hub": 938,
     "integrations": 75,
     "io": 909,
@@ -42,9 +42,9 @@ LARGEST_PARTS = {
     "search": 1_318,
     "serve": 868,
     "sklearn": 112,
-    "tokenizers": 2_695,
+    "tokenizers": 2_699,
     "trainable_encoder": 452,
-    "training": 6_984,
+    "training": 7_001,
 }
 
 
