@@ -75,7 +75,7 @@ def test_tensorflow_that_does_not_load_is_one_line_with_the_next_step(
         raise RuntimeError(f"no {name}\ntoday")
 
     monkeypatch.setattr("use_st5.cli.models.importlib.import_module", fail)
-    result = use("similarity", "a", "b")
+    result = use("similarity", "a", "b", "--backend", "tensorflow")
     assert result.exit_code == 1
     assert "RuntimeError: no tensorflow today" in result.stderr
     assert "use-st5 doctor" in result.stderr
