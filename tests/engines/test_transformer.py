@@ -15,11 +15,15 @@ import pytest
 
 import use_st5
 from tests.engines.fuzzed import fuzzed_texts
+from tests.tokenizers.test_added_tokens import write
+from tests.tokenizers.test_framed_sentencepiece_tokenizer import whole
 from tests.toy_encoders import Toy
+from use_st5.convert.tokenizer_files import read_framed_model
 from use_st5.encode.encoder import SentenceEncoder
 from use_st5.engines import transformer
 from use_st5.models import family
 from use_st5.models.engines import family_engine
+from use_st5.tokenizers.sentencepiece_tokenizer import FramedSentencePieceTokenizer
 from use_st5.trainable_encoder import TrainableEncoder
 
 pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
@@ -79,8 +83,22 @@ def test_threads_share_the_bias_of_distances() -> None:
 
 
 def test_which_families_have_an_engine() -> None:
-    without = {"cross_encoder", "kerashub", "modernbert", "saved_model", "static_embedding"}
+    without = {"cross_encoder", "kerashub", "modernbert", "saved_model"}
     assert {name for name in family._OWN if family_engine(name)} == {*family._OWN} - without
+
+
+def test_the_pieces_of_xlm_roberta(toy_bert: Toy, tmp_path: Path) -> None:
+    from use_st5.models.bert.model import SentenceBert
+
+    tokenizer = FramedSentencePieceTokenizer(read_framed_model(write(tmp_path, whole())))
+    size = tokenizer.vocabulary.size
+    config = dataclasses.replace(
+        toy_bert.model.config, vocabulary_size=size, num_token_types=1, separator_id=None
+    )
+    model = SentenceBert(config)
+    model.build()
+    TrainableEncoder(model, tokenizer, name="toy").export(tmp_path / "toy")
+    check(tmp_path / "toy", [*TEXTS, *fuzzed_texts(300)])
 
 
 @pytest.mark.parametrize("pooling", ["cls", "max", "mean"])
