@@ -153,21 +153,25 @@ def find_model(model: str | os.PathLike[str]) -> Path:
         return model_folder(model)
 
 
+def _load(name: str, backend: Backend) -> SentenceEncoder:
+    """Loads a model, and shows a message meanwhile."""
+    if backend == "tensorflow":
+        start_tensorflow()
+    with waiting(f"loading {name}"):
+        return use_st5.load(name, backend=backend)
+
+
 def load_encoder(model: str | ModelChoice) -> SentenceEncoder:
-    """Loads a model by its name, folder or choice, and shows a message meanwhile."""
+    """Loads a model by its name, folder or choice."""
     chosen = ModelChoice(model) if isinstance(model, str) else model
     encoder = None
     if chosen.backend is None:
         # A checkpoint that is not yet converted imports TensorFlow.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        with contextlib.suppress(ImportError, ValueError), waiting(f"loading {chosen.name}"):
-            encoder = use_st5.load(chosen.name, backend="onnx")
+        with contextlib.suppress(ImportError, ValueError):
+            encoder = _load(chosen.name, "onnx")
     if encoder is None:
-        backend = chosen.backend or "tensorflow"
-        if backend == "tensorflow":
-            start_tensorflow()
-        with waiting(f"loading {chosen.name}"):
-            encoder = use_st5.load(chosen.name, backend=backend)
+        encoder = _load(chosen.name, chosen.backend or "tensorflow")
     chosen.prompt_of(encoder)  # An unknown name is an error before any text is read.
     return encoder
 
