@@ -162,16 +162,8 @@ def train(folder: Path, data: Path, start: str, settings: Settings) -> None:
     for number in range(1, settings.steps + 1):
         search = np.concatenate([pairs[next(of_pairs)].ravel(), next(of_passages)])
         chosen = np.concatenate([altered[next(of_altered)].ravel(), next(of_sentences)])
-        of_both = (
-            np.hstack(
-                [
-                    unit_rows(teacher[in_texts[chosen]]),
-                    unit_rows(second[chosen]),
-                ]
-            )
-            / 2**0.5
-        )
-        parts = [(search, unit_rows(teacher[search])), (chosen, of_both)]
+        both = [unit_rows(teacher[in_texts[chosen]]), unit_rows(second[chosen])]
+        parts = [(search, unit_rows(teacher[search])), (chosen, np.hstack(both) / 2**0.5)]
         pair = next(of_scored) + len(texts)
         read = np.concatenate([search, in_texts[chosen], pair, len(scores) + pair])
         loss = student.step(number, *rows.take(read), parts, scores[pair - len(texts)])

@@ -101,7 +101,12 @@ def test_the_first_tokens_of_a_long_text_may_be_far(
 
 
 KINDS = [
-    *("pieces", "unigrams", "byte_pair", "sentencepieces", "framed_sentencepieces", "wordpiece")
+    "pieces",
+    "unigrams",
+    "byte_pair",
+    "sentencepieces",
+    "framed_sentencepieces",
+    "wordpiece",
 ]
 
 
