@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from experiments.bundled_models.related_sentences import GROUP_SIZE, Length, related_rows
+from experiments.held_out import held_out_sentences, without_held_out
 from use_st5.data import DataFolder, PreparedColumn
 from use_st5.evaluation import STS_SOURCES, read_sts
 from use_st5.training import ArrayData
@@ -139,6 +140,11 @@ def scored_pairs(data: Path) -> Iterator[Mapping[str, Any]]:
     """The pairs of STS-B's training split, with scores of 0 to 1."""
     for pair in read_sts(DataFolder(data), STS_SOURCES["STS-B train"]).pairs:
         yield {"first": pair.first, "second": pair.second, "score": pair.score / 5}
+
+
+def unseen_scored_pairs(data: Path) -> Iterator[Mapping[str, Any]]:
+    """The scored pairs without a sentence of another STS set."""
+    return without_held_out(scored_pairs(data), held_out_sentences(data))
 
 
 def need_teacher(tasks: Iterable[CorpusTask]) -> bool:

@@ -19,7 +19,7 @@ from experiments.bundled_models.teacher import (
     TEACHER_DIM,
     Teacher,
 )
-from experiments.bundled_models.teacher_tasks import Related
+from experiments.bundled_models.teacher_tasks import Related, unseen_scored_pairs
 from experiments.bundled_models.teacher_text import (
     TeacherText,
     TextWithVectors,
@@ -174,3 +174,13 @@ def test_texts_of_a_pair_follow_each_other_and_each_text_comes_once(tmp_path: Pa
     texts = search_texts(tmp_path)
     assert sorted(texts) == ["A third.", "Another.", "One passage.", "What else?", "What is it?"]
     assert texts.index("A third.") == texts.index("What is it?") + 1
+
+
+def test_scored_pairs_of_other_sts_sets_are_not_trained_on(tmp_path: Path) -> None:
+    row = "genre\tfile\t2012\t0\t4\t{}\t{}\n"
+    (tmp_path / "stsbenchmark").mkdir()
+    (tmp_path / "stsbenchmark/sts-dev.csv").write_text(row.format("A man runs.", "He walks."))
+    train = row.format("A dog eats.", "a man runs") + row.format("A cat sits.", "It sits.")
+    (tmp_path / "stsbenchmark/sts-train.csv").write_text(train)
+    pairs = [*unseen_scored_pairs(tmp_path)]
+    assert pairs == [{"first": "A cat sits.", "second": "It sits.", "score": 0.8}]
