@@ -51,7 +51,7 @@ USE_DAN_PRESETS: dict[str, USEDANConfig] = {
     "use_dan_v4": USEDANConfig(num_embeddings=30 * 26_667),
     # Our shape, small enough to ship: the published network on a tenth of the rows, but wider.
     "use_dan_en": USEDANConfig(
-        num_embeddings=86_002, embedding_dim=384, hidden_dims=(384, 384, 512, 512)
+        num_embeddings=90_202, embedding_dim=384, hidden_dims=(384, 384, 512, 512)
     ),
 }
 
