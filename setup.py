@@ -162,6 +162,7 @@ setup(
         # imported in milliseconds.
         "msgspec>=0.19",
         "safetensors>=0.5",
+        "tomli-w>=1.1",  # Writes `run.toml`; Python itself reads TOML.
         # Locks files and folders. Major versions differ in whether they remove their lock files.
         "filelock>=4.0,<5",
         "numpy>=1.26",

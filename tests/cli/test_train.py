@@ -21,15 +21,15 @@ training = importlib.import_module("use_st5.training.train")
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The calls of the library's `train`, which trains nothing here."""
-    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    calls: list[dict[str, Any]] = []
 
-    def noted(*arguments: Any, **options: Any) -> Trained:
-        calls.append((arguments, options))
+    def noted(**options: Any) -> Trained:
+        calls.append(options)
         if options.get("seed") == 99:
             raise KeyboardInterrupt
-        options["log"]("something new")
+        options.pop("log")("something new")
         scores = {"before": {"mrr": 0.25}, "after": {"mrr": 0.5}, "test_before": {"mrr": 0.125}}
         return Trained(
             Path("m"), Path("m.run"), **scores, test_after={"mrr": 0.375},
@@ -65,17 +65,21 @@ def test_options_reach_the_library_and_the_scores_are_shown(use: Callable, asked
         "test\tmrr\t12.50\t37.50",
     ]
     assert "something new" in result.stderr
-    ((arguments, options),) = asked
-    assert arguments == ("use_dan_en", ["a.tsv", "b.csv=0.5"], "m")
-    del options["log"]
-    assert options == {
-        **{"validation": ["d.tsv"], "test": ["t.tsv"], "score_range": (-1.0, 5.0), "task": None},
-        **{"settings": None, "overwrite": False, "strategy": None},
-        "batch_files": "gs://bucket/batches",
-        **{"columns": {"anchor": "title"}, "batch_size": 128, "learning_rate": 1e-4},
-        **{"lora_rank": 8, "matryoshka_dimensions": (64, 512), "freeze": ("embedding",)},
-        "loss": {"temperature": 0.02, "bidirectional": True, "hidden_dims": (512, 512)},
-    }
+    assert asked == [
+        {
+            **{
+                "model": "use_dan_en",
+                "files": ["a.tsv", "b.csv=0.5"],
+                "to": "m",
+                "overwrite": False,
+            },
+            **{"validation": ["d.tsv"], "test": ["t.tsv"], "score_range": (-1.0, 5.0)},
+            "batch_files": "gs://bucket/batches",
+            **{"columns": {"anchor": "title"}, "batch_size": 128, "learning_rate": 1e-4},
+            **{"lora_rank": 8, "matryoshka_dimensions": (64, 512), "freeze": ("embedding",)},
+            "loss": {"temperature": 0.02, "bidirectional": True, "hidden_dims": (512, 512)},
+        }
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +112,34 @@ def test_words_of_the_library(
     given: tuple[str, ...], name: str, value: object, use: Callable, asked: list
 ) -> None:
     assert use("train", "m", "--train", "a.tsv", "--to", "m", *given).exit_code == 0
-    ((_, options),) = asked
-    assert options[name] == value
+    assert asked[0][name] == value
+
+
+def test_a_config_gives_options_by_name_and_those_beside_it_win(
+    use: Callable, asked: list, tmp_path: Path
+) -> None:
+    (tmp_path / "run.toml").write_text(
+        """
+        model = "use_dan_en"
+        train = ["a.tsv"]
+        to = "m"
+        batch-size = 8
+        epochs = 2
+        evaluate_epochs = true
+        loss = {temperature = 0.02}
+        """
+    )
+    beside = ("--to", "n", "--batch-size", "16", "--settings", "sbert")
+    assert use("train", "--from-config", "run.toml", *beside).exit_code == 0
+    assert asked == [{
+        **{"model": "use_dan_en", "files": ["a.tsv"], "to": "n", "batch_size": 16},
+        **{"settings": "sbert", "evaluate_epochs": True, "overwrite": False},
+    }]  # fmt: skip
+    (tmp_path / "run.toml").write_text("batchsize = 8")
+    result = use("train", "--from-config", "run.toml")
+    assert "unknown key 'batchsize'; the nearest is 'batch_size'" in result.stderr
+    (tmp_path / "run.toml").write_text("batch_size = ")
+    assert "run.toml: Invalid value" in use("train", "--from-config", "run.toml").stderr
 
 
 def test_an_interruption_says_how_it_goes_on(use: Callable, asked: list) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import difflib
 import inspect
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
 from use_st5.cli.models import OverwriteOption, start_keras
 from use_st5.cli.output import manual, print_table, say
+from use_st5.io.records import LIMIT, named_errors, read_bounded
 from use_st5.training.arguments import NAMED_SETTINGS, PYTHON_ONLY, TYPES, FileArguments
 
 Words = list[str] | None
@@ -46,6 +49,9 @@ HELP = manual(
     another machine). The devices share each batch, and the result is the same. Workers in other
     processes, such as those of a pod, read the batches from --batch-files, or from TO.run.
 
+    TO.run/run.toml has the whole training: MODEL and all options by their names. --from-config
+    repeats it; options beside it replace those of the file.
+
     MODEL, files, vectors, --to and --batch-files may be on gs:// or any other file system of
     TensorFlow. If all are, any machine can continue an interrupted run.
 
@@ -54,15 +60,18 @@ HELP = manual(
     "use-st5 train use_dan_en --train sts-train.csv --validation sts-dev.csv --to tuned --epochs 4",
     "use-st5 train t5-base --train triplets.jsonl --settings sentence_t5 --to my_st5",
     "use-st5 train use_dan_en --train faq.csv --column anchor=title --column positive=body --to f",
+    "use-st5 train --from-config tuned.run/run.toml --to tuned_2 --learning-rate 1e-4",
     "use-st5 train use_transformer_en --train gs://B/pairs.tsv --to gs://B/tuned --strategy tpu",
     "use-st5 train fresh:use_dan_en --train n.txt --task n.txt=neighbours --train nli.tsv --to m",
 )
 
 
-def train(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model to train.")],
-    files: Annotated[
-        Words, typer.Option("--train", metavar="FILE[=WEIGHT]", help="A training file, or several.")
+def train_options(
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="The model to train.")
+    ] = None,
+    train: Annotated[
+        Words, typer.Option(metavar="FILE[=WEIGHT]", help="A training file, or several.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="The folder to write.")] = None,
     validation: Annotated[
@@ -92,40 +101,52 @@ def train(
     batch_files: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="The batches for other workers.")
     ] = None,
-    overwrite: OverwriteOption = False,
-    **arguments: Any,
-) -> None:
-    """Trains an encoder on one's own files; `arguments` are those of `FileArguments`."""
-    if not files or to is None:
-        raise typer.BadParameter("expected --train and --to DIR. See also experiments/README.md.")
-    options = {name: _read(name, value) for name, value in arguments.items() if value is not None}
-    tasks = _one_or_by_name("--task", "FILE=TASK", task) if task else None
-    columns = named_words("--column", column)
-    if tpu is not None and strategy not in (None, "tpu"):
-        raise typer.BadParameter(f"--tpu expects --strategy tpu, received {strategy}.")
+    from_config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.toml", help="These options by name; those given here count."),
+    ] = None,
+    **given: Any,
+) -> dict[str, Any]:
+    """The arguments of `use_st5.train` from options; `given` has those of `FileArguments`."""
+    names = "model train to validation test task column settings strategy tpu batch_files"
+    given |= {name: value for name, value in locals().items() if name in names.split()}
+    options = {name: _read(name, value) for name, value in given.items() if value is not None}
+    if from_config is not None:
+        options = {**_from_config(from_config, {*given, *PYTHON_ONLY}, options), **options}
+    if not {"model", "train", "to"} <= set(options):
+        text = "expected MODEL, --train and --to DIR. See also experiments/README.md."
+        raise typer.BadParameter(text)
+    if "tpu" in options:
+        if options.get("strategy", "tpu") != "tpu":
+            text = f"--tpu expects --strategy tpu, received {options['strategy']}."
+            raise typer.BadParameter(text)
+        options["strategy"] = f"tpu:{options.pop('tpu')}"
+    renamed = {"train": "files", "column": "columns"}
+    return {renamed.get(name, name): value for name, value in options.items()}
+
+
+def _from_config(path: str, names: set[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a TOML file, without those that `--settings` beside it sets."""
+    remedy = "Give a run.toml of `use-st5 train`."
+    with named_errors(path, remedy):
+        config = tomllib.loads(read_bounded(path, limit=LIMIT, remedy=remedy).decode())
+    config = {name.replace("-", "_"): value for name, value in config.items()}
+    for name in config:
+        if name not in names:
+            nearest = difflib.get_close_matches(name, names, 1, cutoff=0)[0]
+            raise ValueError(f"{path}: unknown key {name!r}; the nearest is {nearest!r}.")
+    named_settings = NAMED_SETTINGS.get(options.get("settings", ""), {})
+    return {name: value for name, value in config.items() if name not in named_settings}
+
+
+def train(overwrite: OverwriteOption = False, **options: Any) -> None:
+    """Trains an encoder on one's own files; the options are those of `train_options`."""
+    arguments = train_options(**options)
     start_keras("train")
     from use_st5.training.train import train as train_on_files
 
-    try:
-        trained = train_on_files(
-            model,
-            files,
-            to,
-            validation=validation or (),
-            test=test or (),
-            task=tasks,
-            columns=columns,
-            settings=settings,
-            strategy=strategy if tpu is None else f"tpu:{tpu}",
-            batch_files=batch_files,
-            overwrite=overwrite,
-            log=say,
-            **options,
-        )
-    except KeyboardInterrupt as interrupt:
-        command = "the same command" + " without --overwrite" * overwrite
-        say(f"interrupted; {command} continues from the last checkpoint")
-        raise typer.Exit(130) from interrupt
+    with continuing(overwrite):
+        trained = train_on_files(**arguments, overwrite=overwrite, log=say)
     parts = {
         "validation": (trained.before, trained.after),
         "test": (trained.test_before, trained.test_after),
@@ -136,7 +157,18 @@ def train(
         for name in after
     ]
     print_table(["rows", "score", "before", "after"], rows)
-    say(f"written: {to}")
+    say(f"written: {arguments['to']}")
+
+
+@contextlib.contextmanager
+def continuing(overwrite: bool) -> Iterator[None]:
+    """Ends an interrupted command with the advice how it continues."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        command = "the same command" + " without --overwrite" * overwrite
+        say(f"interrupted; {command} continues from the last checkpoint")
+        raise typer.Exit(130) from interrupt
 
 
 # Arguments that are given as words: how often they may be given, and the shape of a word.
@@ -178,11 +210,18 @@ def _argument_options() -> list[inspect.Parameter]:
     return options
 
 
-_signature = inspect.signature(train, eval_str=True)
-_own = [each for each in _signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-train.__signature__ = _signature.replace(  # type: ignore[attr-defined]
-    parameters=[*_own, *_argument_options()]
-)
+def with_train_options(command: Callable[..., None]) -> inspect.Signature:
+    """The signature of a command that passes `**options` on to `train_options`."""
+    parameters = [
+        parameter
+        for function in (train_options, command)
+        for parameter in inspect.signature(function, eval_str=True).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    return inspect.Signature([*parameters, *_argument_options()])
+
+
+train.__signature__ = with_train_options(train)  # type: ignore[attr-defined]
 
 
 def _read(name: str, value: Any) -> Any:
@@ -190,6 +229,10 @@ def _read(name: str, value: Any) -> Any:
     if name == "loss":
         words = [word if "=" in word else f"name={word}" for word in value]
         return {key: _value(text) for key, text in named_words("--loss", words).items()}
+    if name == "task":
+        return _one_or_by_name("--task", "FILE=TASK", value)
+    if name == "column":
+        return named_words("--column", value)
     if name == "prompts":
         return _one_or_by_name("--prompts", "COLUMN=TEXT", value)
     if name == "freeze":

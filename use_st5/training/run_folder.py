@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import keras
+import msgspec
 
 from use_st5.hub.model_manifest import FILE_NAME, ModelManifest, check_replaceable, describe_files
 from use_st5.hub.model_names import bundled_folder, bundled_names
 from use_st5.io.files import (
     LOCK_FILE,
     as_written,
+    atomic_path,
     cached_path,
     exists,
     file_sha256,
@@ -40,12 +42,12 @@ if TYPE_CHECKING:
 
 # A model TO has its run in the folder TO.run.
 RUN = ".run"
-_REQUEST, RESULT = "request.json", "result.json"
+_REQUEST, RESULT, _CONFIG = "request.json", "result.json", "run.toml"
 _FORMAT = 1
 # What a run writes into its folder, except the request, and into `checkpoints`. `overwrite` removes
 # all of it; the end of a run removes what it would have continued from.
 _WRITTEN = re.compile(
-    r"prepared|cross_encoder|run\.png|(history|result)\.json|classifier(_\d+)?\.(keras|json)"
+    r"prepared|cross_encoder|run\.(png|toml)|(history|result)\.json|classifier(_\d+)?\.(keras|json)"
 )
 _CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches|settings\.json")
 _FOREIGN = "expected an empty folder or an earlier run"
@@ -147,6 +149,15 @@ def run_folder(target: Path, request: Mapping[str, Any], *, overwrite: bool) -> 
         # A run that was refused before it began leaves no empty folder behind.
         with contextlib.suppress(OSError):
             work.rmdir()
+
+
+def write_config(work: Path, options: Mapping[str, Any]) -> None:
+    """Writes a training as TOML for `--from-config`, unless it has objects of Python."""
+    given = {name: value for name, value in options.items() if value is not None}
+    with contextlib.suppress(TypeError):
+        text = msgspec.toml.encode(given, enc_hook=as_written)
+        with atomic_path(work / _CONFIG) as temporary:
+            temporary.write_bytes(text)
 
 
 def begin(work: Path, request: Mapping[str, Any], *, overwrite: bool) -> None:

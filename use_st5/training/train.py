@@ -63,6 +63,7 @@ from use_st5.training.run_folder import (
     request_of,
     result_of,
     run_folder,
+    write_config,
     write_result,
 )
 from use_st5.training.tasks import (
@@ -220,6 +221,11 @@ def train(
             text = "expected no callbacks, no batch_files and a local folder"
             raise ValueError(f"{text}: pairs without a score are trained in cycles.")
         begin(work, request, overwrite=overwrite)
+        if not tasks:
+            given = dict(zip(("train", "validation", "test"), lists, strict=True))
+            given |= {"task": task, "column": columns, "strategy": strategy}
+            given |= {"model": model, "to": to, "batch_files": batch_files}
+            write_config(work, given | vars(arguments))
         # An encoder that we loaded is discarded on failure, so its weights need no backup.
         if isinstance(model, TrainableEncoder):
             stack.enter_context(_weights_kept_on_error(encoder.model))
