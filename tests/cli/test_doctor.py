@@ -29,6 +29,7 @@ GOOD = {
     "pyarrow": "26.0.1",
     "safetensors": "0.8.0",
     "msgspec": "0.19.0",
+    "tomli-w": "1.2.0",
     "filelock": "4.0.0",
     "packaging": "25.0",
     "typer": "0.20.0",

@@ -447,7 +447,8 @@ def test_another_run_in_the_same_place_is_refused(
     to = tmp_path / "tuned"
     first = train(start, path, to, **FEW)
     kept = {each.name for each in first.run.iterdir()}
-    assert kept == {"request.json", "result.json", "history.json", "run.png", "checkpoints"}
+    written = "request.json result.json history.json run.png run.toml checkpoints"
+    assert kept == {*written.split()}
     assert [each.name for each in (first.run / "checkpoints").iterdir()] == ["logs"]
     monkeypatch.setattr(training, "open_model", None)
     said: list[str] = []
