@@ -43,6 +43,8 @@ EXTRAS = {
     # Pairs from documents (`use-st5 pairs`).
     "documents": ["markdown-it-py>=3", "selectolax>=0.4"],
     "plots": ["matplotlib>=3.9"],
+    # The search for arguments of a training (`use-st5 sweep`).
+    "sweep": ["optuna>=4.5"],
     # Classifiers and statistics.
     "evaluation": ["scikit-learn>=1.5"],
     # Graphs of near vectors (`use-st5 index --kind hnsw`).

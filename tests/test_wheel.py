@@ -71,7 +71,7 @@ def test_metadata_names_dependencies_and_extras(wheel: Path) -> None:
     extras = [line.split(": ")[1] for line in metadata.splitlines() if "Provides-Extra" in line]
     expected = (
         "all beam data dev docs documents evaluation hub hub-models integrations jax kerashub "
-        "litert onnx peers plots search serve text tfmodels transfer"
+        "litert onnx peers plots search serve sweep text tfmodels transfer"
     )
     assert sorted(extras) == expected.split()
     text = next(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-__all__ = ["interval_plot", "similarity_heatmap", "training_curves"]
+__all__ = ["interval_plot", "similarity_heatmap", "sweep_scores", "training_curves"]
 
 # Row labels have two lines; the rotated column labels have one.
 _ROW_CHARACTERS = 56
@@ -130,6 +130,25 @@ def training_curves(
     axes[1].axvline(best, color="black", linestyle="--", label="exported")
     axes[1].set(xlabel=unit, ylabel=_shorten(score, 40), title="Validation rows")
     axes[1].legend()
+    return figure
+
+
+def sweep_scores(trials: Sequence[tuple[Mapping[str, Any], float]], *, score: str) -> Figure:
+    """Draws the scores of trainings (`use_st5.training.sweep`) over each of their arguments.
+
+    Args:
+        trials: The arguments of each training by name, all with the same names, and its score.
+        score: The name of the score.
+    """
+    names = [*trials[0][0]]
+    figure, axes = _figure(1 + 4 * len(names), 4, len(names))
+    for name, panel in zip(names, np.atleast_1d(axes), strict=True):
+        values = [arguments[name] for arguments, _ in trials]
+        is_number = all(isinstance(value, int | float) for value in values)
+        if is_number and min(values) > 0 and max(values) >= 10 * min(values):
+            panel.set_xscale("log")
+        panel.plot(values if is_number else [*map(str, values)], [s for _, s in trials], "o")
+        panel.set(xlabel=name, ylabel=_shorten(score, 40))
     return figure
 
 

@@ -14,6 +14,7 @@ from typer.main import get_command
 from use_st5.cli import train
 from use_st5.cli.main import app
 from use_st5.training.arguments import PYTHON_ONLY, FileArguments
+from use_st5.training.sweeps import Sweep, Trial
 from use_st5.training.train import Trained
 
 # The package exports the function under the name of its module, and so hides the module.
@@ -205,3 +206,42 @@ def test_another_backend_of_keras_is_refused_before_anything_is_read(
     result = use(*arguments)
     assert result.exit_code == 1
     assert result.stderr == f"error: `use-st5 {command}` needs TensorFlow: unset KERAS_BACKEND.\n"
+
+
+def test_a_sweep_reads_its_ranges_from_words_and_from_a_config(
+    use: Callable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("optuna", reason="the extra `sweep` is not installed")
+    calls: list[dict[str, Any]] = []
+
+    def noted(**options: Any) -> Sweep:
+        options.pop("log")
+        calls.append(options)
+        good = Trial(1, {"learning_rate": 1.23456e-4}, 0.5, "mrr", 30)
+        return Sweep(Path("m"), Path("m.run"), good, [Trial(0, good.arguments, error="nan"), good])
+
+    monkeypatch.setattr("use_st5.training.sweeps.sweep", noted)
+    monkeypatch.setattr("use_st5.cli.sweep.start_keras", lambda command: None)
+    (tmp_path / "sweep.toml").write_text(
+        """
+        model = "m"
+        train = "a.tsv"
+        to = "m"
+        trials = 3
+        [search]
+        learning_rate = "1e-5:1e-3"
+        batch_size = [16, 32]
+        """
+    )
+    result = use("sweep", "--from-config", "sweep.toml")
+    assert result.stdout.splitlines() == [
+        "trial\tlearning_rate\tmrr\tbest step",
+        "1\t0.0001235\tfailed\t–",
+        "2\t0.0001235\t50.00\t30",
+    ]
+    words = ("--search", "learning_rate=1e-5:1e-3", "--search", "batch_size=16,32")
+    use("sweep", "m", "--train", "a.tsv", "--to", "m", "--trials", "3", *words)
+    calls[0]["files"] = [calls[0]["files"]]
+    search = {"learning_rate": (1e-5, 1e-3), "batch_size": [16, 32]}
+    given = {"model": "m", "files": ["a.tsv"], "to": "m", "trials": 3, "overwrite": False}
+    assert calls == [{**given, "search": search}] * 2

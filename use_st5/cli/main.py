@@ -38,6 +38,7 @@ from use_st5.cli import (
     search,
     serve,
     similarity,
+    sweep,
     train,
 )
 from use_st5.cli.output import echo, manual, say
@@ -176,6 +177,7 @@ app.command("benchmark", help=benchmark.HELP)(benchmark.benchmark)
 app.command("report", help=report.HELP)(report.report)
 app.command("data", help=evaluate.DATA_HELP)(evaluate.show_data)
 app.command("train", help=train.HELP)(train.train)
+app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("classify", help=classify.HELP)(classify.classify)
 app.command("pairs", help=pairs.HELP)(pairs.pairs)
 app.command("mine", help=mine.HELP)(mine.mine)

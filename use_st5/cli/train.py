@@ -228,7 +228,7 @@ def _read(name: str, value: Any) -> Any:
     """The value of an option as `FileArguments` has it."""
     if name == "loss":
         words = [word if "=" in word else f"name={word}" for word in value]
-        return {key: _value(text) for key, text in named_words("--loss", words).items()}
+        return {key: parsed(text) for key, text in named_words("--loss", words).items()}
     if name == "task":
         return _one_or_by_name("--task", "FILE=TASK", value)
     if name == "column":
@@ -275,10 +275,10 @@ def named_words(option: str, given: Sequence[str] | None) -> dict[str, str]:
     return values
 
 
-def _value(text: str) -> Any:
+def parsed(text: str) -> Any:
     """A number, a truth value, a tuple of values if there are commas, or the word itself."""
     if "," in text:
-        return tuple(_value(part.strip()) for part in text.split(",") if part.strip())
+        return tuple(parsed(part.strip()) for part in text.split(",") if part.strip())
     with contextlib.suppress(ValueError, SyntaxError):
         return ast.literal_eval(text.capitalize() if text in ("true", "false") else text)
     return text

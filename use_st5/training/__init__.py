@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from use_st5.training.strategies import is_chief as is_chief
     from use_st5.training.strategies import shared_strategy as shared_strategy
     from use_st5.training.strategies import strategy_by_name as strategy_by_name
+    from use_st5.training.sweeps import Sweep as Sweep
+    from use_st5.training.sweeps import Trial as Trial
+    from use_st5.training.sweeps import sweep as sweep
     from use_st5.training.task import Task as Task
     from use_st5.training.tasks import TASKS as TASKS
     from use_st5.training.tasks import TaskSpec as TaskSpec

@@ -48,6 +48,7 @@ _FORMAT = 1
 # all of it; the end of a run removes what it would have continued from.
 _WRITTEN = re.compile(
     r"prepared|cross_encoder|run\.(png|toml)|(history|result)\.json|classifier(_\d+)?\.(keras|json)"
+    r"|trial_\d{3,}|study\.sqlite(-journal)?|sweep\.(csv|svg)"
 )
 _CHECKPOINTS = re.compile(r"\.?checkpoint-\d{9}(\..*)?|cycle_\d+|batches|settings\.json")
 _FOREIGN = "expected an empty folder or an earlier run"
@@ -189,7 +190,8 @@ def _begun(work: Path) -> dict[str, Any] | None:
 def _changed(begun: Mapping[str, Any], request: Mapping[str, Any]) -> list[str]:
     """The names of the parts of a request, and of its settings, that differ."""
     old, new = begun["settings"], request["settings"]
-    parts = [n for n in request if n != "settings" and begun.get(n) != request[n]]
+    names = {**request, **begun}.keys() - {"settings", "format"}
+    parts = sorted(name for name in names if begun.get(name) != request.get(name))
     return [*parts, *(name for name in new if old.get(name) != new[name])]
 
 
