@@ -29,7 +29,7 @@ LARGEST_PARTS = {
     "data": 2_157,
     "encode": 1_641,
     "engines": 2_432,
-    "evaluation": 3_370,
+    "evaluation": 3_546,
     "export": 1_583,
     "foundation": 140,
     "hub": 938,

@@ -48,7 +48,11 @@ CONTENTS = {
     "jsts*": _JSTS,
     "KorSTS/*": "score\tsentence1\tsentence2\n3\ta\tb\n",
     "cnsd*": "2012||a||b||3\n",
-    "*/stsb-*-test.csv": '"a, b",c,3.0\n',
+    "*/stsb-*.csv": '"a, b",c,3.0\n',
+    "parallel/*": "de\ta dog\tein Hund\n",
+    "xnli/dev-*": "a\tb\tneutral\n",
+    "xnli/test-*": "a\tb\n",
+    "KorNLI/*": "sentence1\tsentence2\tgold_label\na\tb\tneutral\n",
     "*": "a sentence\nanother one\n",  # MR, CR, SUBJ, MPQA
 }
 

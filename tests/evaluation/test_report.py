@@ -213,6 +213,7 @@ def test_a_whole_report_has_its_plots_and_the_same_bytes_each_time(tmp_path: Pat
         "probing",
         "sentglue",
         "multilingual_sts",
+        "multilingual_sts_dev",
         "weat",
         "seat",
     ]

@@ -214,6 +214,10 @@ def test_tasks_are_chosen_by_name_and_group_in_the_order_of_the_tables() -> None
     assert names == ["sts12", "sickr"]
     assert [task.name for task in select_tasks("sts")] == [task.name for task in groups()["sts"]]
     assert select_tasks("all") == [*all_tasks().values()]
+    multilingual = [task.name for task in select_tasks("multilingual,xnli,sts12")]
+    assert multilingual[:2] == ["sts12", "tatoeba"]
+    assert {"ntrex", "mkqa", "bucc_zh-en", "xsts_tr-en", "jsts", "stsb_zh"} < {*multilingual}
+    assert multilingual.count("xnli") == 1
 
 
 @pytest.mark.parametrize("wanted", ["", ",", "sts99", "sts,nothing"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from use_st5.evaluation.translations import (
     best_threshold,
     bucc_task,
     read_bucc,
+    read_parallel,
     read_tatoeba,
 )
 
@@ -104,6 +106,27 @@ def test_of_a_sentence_on_two_lines_the_first_is_found() -> None:
         "to_english": 2 / 3,
         "from_english": 2 / 3,
     }
+
+
+def test_parallel_lines_keep_a_text_of_a_language_once(tmp_path: Path) -> None:
+    rows = ["pt\tone\tum", "pt\tone\tum só", "de\tone\teins", "pt\ttwo\tum", "pt\ttwo\t dois "]
+    path = tmp_path / "parallel" / "ntrex.tsv.xz"
+    path.parent.mkdir()
+    path.write_bytes(lzma.compress("\n".join([*rows, "pt\tthree\ttrês\u2028"]).encode()))
+    pairs = {"pt": (["um", "dois"], ["one", "two"]), "de": (["eins"], ["one"])}
+    assert read_parallel(path, most=2) == pairs
+    assert read_parallel(path, most=3)["pt"][0] == ["um", "dois", "três"]
+    (task,) = (task for task in TASKS if task.name == "ntrex")
+    result = task.run(TaskContext(VectorCache(BagOfWords().encode), DataFolder(tmp_path)))
+    assert result.main == "accuracy_2", "the mean over languages, not over pairs"
+    ways = result.details["languages"]["pt"]
+    assert result.scores["accuracy_2_to_english"] == (ways["to_english"] + 1) / 2
+    path.write_bytes(b"no archive")
+    with pytest.raises(ValueError, match=r"complete \.xz file"):
+        read_parallel(path, most=2)
+    path.with_suffix("").write_text("pt\tone\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"ntrex\.tsv:1: expected 3 tab-separated"):
+        read_parallel(path.with_suffix(""), most=2)
 
 
 def test_groups_are_means_over_their_languages(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def _task(
     languages: str,
     read_files: Callable[..., list[STSPair]],
     *sources: DataSource,
+    group: str = "multilingual_sts",
 ) -> EvaluationTask:
     """Correlations over all pairs of a set.
 
@@ -109,7 +110,7 @@ def _task(
         "Correlation of the embeddings' cosine similarity with the gold scores over all pairs, "
         "nothing trained (m-ST5, sections 4.1 and 4.2)"
     )
-    return EvaluationTask(name, "multilingual_sts", title, protocol, score, read, sources)
+    return EvaluationTask(name, group, title, protocol, score, read, sources)
 
 
 def _track(name: str) -> Iterator[DataSource]:
@@ -141,17 +142,19 @@ TASKS = (
     _task("sts_zh", "Chinese STS-B (CNSD)", "zh zh", read_cnsd, _CNSD),
     *(
         _task(
-            f"stsb_{code}",
-            f"STS-B {name}",
+            f"stsb_{code}{'' if part == 'test' else '_dev'}",
+            f"STS-B {name}{'' if part == 'test' else ' dev'}",
             f"{code} {code}",
             read_stsb_multi_mt,
             DataSource(
-                f"STSb Multi MT {code} test",
-                (f"data/stsb-{code}-test.csv",),
+                f"STSb Multi MT {code} {part}",
+                (f"data/stsb-{code}-{part}.csv",),
                 f"{_STSB_MULTI_MT} (the STS Benchmark translated by DeepL)",
                 "that of the STS Benchmark",
             ),
+            group="multilingual_sts" if part == "test" else "multilingual_sts_dev",
         )
+        for part in ("test", "dev")
         for code, name in map(str.split, _TRANSLATED.split(", "))
     ),
 )

@@ -43,7 +43,11 @@ _TITLES = {
     "minimal_pairs": "Minimal pairs",
     "tatoeba": "Finding translations (Tatoeba)",
     "bucc": "Mining translations (BUCC)",
+    "ntrex": "Finding translations (NTREX)",
+    "mkqa": "Finding translations of questions (MKQA)",
     "multilingual_sts": "Similarity in other languages",
+    "multilingual_sts_dev": "Similarity in other languages, to choose models",
+    "xnli": "Classification across languages (XNLI)",
     "retrieval": "Retrieval",
     "geometry": "Alignment and uniformity",
     "weat": "Associations of words (WEAT)",
@@ -72,7 +76,7 @@ _LEADS = {
     "seat": "As for WEAT.",
 }
 # Groups whose table has a column for each score of their one task.
-_ONE_TASK = ("tatoeba", "minimal_pairs", "retrieval", "geometry")
+_ONE_TASK = ("tatoeba", "ntrex", "mkqa", "xnli", "minimal_pairs", "retrieval", "geometry")
 _BIAS = ("weat", "seat")
 _LOWER_IS_BETTER = ("alignment", "uniformity")
 _BIAS_CAPTION = (

@@ -14,8 +14,12 @@ from use_st5.encode.vector_store import VectorCache
 # Modules with a tuple TASKS, in the order of the tables.
 _MODULES = (
     *("sts", "classification", "pairs", "minimal_pairs", "retrieval"),
-    *("bias", "translations", "multilingual_sts"),
+    *("bias", "translations", "multilingual_sts", "xnli"),
 )
+# Names that `--tasks` takes for several groups.
+_COLLECTIONS = {
+    "multilingual": {"tatoeba", "bucc", "ntrex", "mkqa", "multilingual_sts", "xnli"},
+}
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,10 @@ def select_tasks(wanted: str) -> list[EvaluationTask]:
     given = dict.fromkeys(name for part in wanted.split(",") if (name := part.strip()))
     others = [name.removeprefix("mteb:") for name in given if name.startswith("mteb:")]
     names = {name for name in given if not name.startswith("mteb:")}
-    tasks, known = all_tasks(), groups().keys()
-    unknown = ", ".join(sorted(names - tasks.keys() - known - {"all"})) if given else "none"
+    for collection in names & _COLLECTIONS.keys():
+        names = names - {collection} | _COLLECTIONS[collection]
+    tasks, known = all_tasks(), [*groups(), *_COLLECTIONS]
+    unknown = ", ".join(sorted(names - tasks.keys() - {*known, "all"})) if given else "none"
     if unknown:
         expected = f"names of tasks, mteb:NAME, groups ({', '.join(known)}) or all"
         remedy = "`use-st5 evaluate --list` shows them."

@@ -1,4 +1,4 @@
-"""Finding translations: the Tatoeba test set of 112 languages, and BUCC 2018.
+"""Finding translations: Tatoeba's test set of 112 languages, NTREX, MKQA, and BUCC 2018.
 
 Tatoeba: Artetxe and Schwenk (arXiv 1812.10464, section 4.3) publish the set with LASER and measure
 the error in both directions, XTREME (arXiv 2003.11080) the accuracy with the English sentences as
@@ -11,6 +11,8 @@ follow. MTEB's task of this name searches the gold sentences only: its numbers d
 from __future__ import annotations
 
 import glob
+import lzma
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from use_st5.encode.similarity import unit_rows
 from use_st5.encode.vector_store import VectorCache
 from use_st5.evaluation.labelled_texts import numbered_lines, read_side_by_side, split_fields
 from use_st5.evaluation.task import EvaluationTask, TaskContext, TaskResult
+from use_st5.io.lines import decoded_lines
 from use_st5.search import exact_search, mine_bitext
 
 _CODES = {
@@ -54,9 +57,13 @@ _TEST = ("test", "training")
 # Number of neighbours in the margin.
 _NEIGHBOURS = 4
 _DIRECTIONS = ("to_english", "from_english")
+# Pairs of a language that are read of a file of many languages.
+_MOST_PAIRS = 1000
+# Foreign sentences, and their English translations in the same order.
+Pairs = tuple[list[str], list[str]]
 
 
-def read_tatoeba(folder: Path, language: str) -> tuple[list[str], list[str]]:
+def read_tatoeba(folder: Path, language: str) -> Pairs:
     """Reads `tatoeba.xxx-eng.xxx` and, line for line, `tatoeba.xxx-eng.eng` of LASER's folder."""
     paths = [folder / f"tatoeba.{language}-eng.{side}" for side in (language, "eng")]
     pairs = [(first.strip(), other.strip()) for _, first, other in read_side_by_side(*paths)]
@@ -65,13 +72,38 @@ def read_tatoeba(folder: Path, language: str) -> tuple[list[str], list[str]]:
     return [first for first, _ in pairs], [other for _, other in pairs]
 
 
-def _score_tatoeba(
-    context: TaskContext, data: dict[str, tuple[list[str], list[str]]]
-) -> TaskResult:
-    """The accuracies of all languages, and their means over 14, 36 and 112 of them.
+def read_parallel(path: Path, *, most: int) -> dict[str, Pairs]:
+    """Reads lines of a language, an English text and its translation, between tabs.
 
-    Only the sentence at the same place counts as right, as in the published code, even if it occurs
-    at several places. Of equally near sentences, the first is taken. "to_english": the foreign
+    Of each language the first `most` pairs are read. Pairs with a text that an earlier pair of the
+    language has are left out: a regional version has the same English text, for example.
+    """
+    pairs: dict[str, Pairs] = {}
+    known: set[tuple[str, str]] = set()
+    try:
+        with (lzma.open if path.suffix == ".xz" else open)(path, "rb") as file:
+            lines = [*decoded_lines(file, where=str(path))]
+    except lzma.LZMAError as error:
+        raise ValueError(f"{path}: expected a complete .xz file ({error}).") from error
+    for number, line in lines:
+        language, *texts = split_fields(path, number, line, 3, exactly=True)
+        english, foreign = map(str.strip, texts)
+        sides = pairs.setdefault(language, ([], []))
+        new = {(language, english), (language, foreign)}
+        if len(sides[0]) < most and english and foreign and not new & known:
+            known |= new
+            sides[0].append(foreign)
+            sides[1].append(english)
+    if not pairs:
+        raise ValueError(f"{path}: expected lines of language, English text and translation.")
+    return pairs
+
+
+def _score_pairs(context: TaskContext, data: Mapping[str, Pairs]) -> TaskResult:
+    """The accuracies of all languages, and their means over Tatoeba's groups, or over all of them.
+
+    Only the sentence at the same place counts as right, as in LASER's code, even if it occurs at
+    several places. Of equally near sentences, the first is taken. "to_english": the foreign
     sentences are the queries.
     """
     accuracies: dict[str, dict[str, float]] = {}
@@ -81,14 +113,17 @@ def _score_tatoeba(
         for way, (queries, others) in zip(_DIRECTIONS, (sides, sides[::-1]), strict=True):
             rows = exact_search(queries, others, k=1)[1][:, 0]
             accuracies[code][way] = float(np.mean(rows == np.arange(len(rows))))
+    groups = {size: codes for size, codes in GROUPS.items() if {*codes} <= data.keys()}
+    groups = groups or {len(data): tuple(data)}
     scores = {}
-    for size, codes in GROUPS.items():
+    for size, codes in groups.items():
         ways = np.array([[accuracies[code][way] for way in _DIRECTIONS] for code in codes])
         scores[f"accuracy_{size}"] = float(np.mean(ways.sum(axis=1) / 2))
         for way, values in zip(_DIRECTIONS, ways.T, strict=True):
             scores[f"accuracy_{size}_{way}"] = float(np.mean(values.copy()))
+    main = "accuracy_36" if 36 in groups else f"accuracy_{len(data)}"
     pairs = sum(len(foreign) for foreign, _ in data.values())
-    return TaskResult("accuracy_36", scores, {"pairs": pairs}, {"languages": accuracies})
+    return TaskResult(main, scores, {"pairs": pairs}, {"languages": accuracies})
 
 
 # One part of a BUCC language pair: id → sentence in the language that is not English, id → English
@@ -246,6 +281,24 @@ def bucc_task(language: str) -> EvaluationTask:
     )
 
 
+def _parallel_task(name: str, origin: str, licence: str) -> EvaluationTask:
+    """Finding translations in a file of many languages. It serves to choose models."""
+    title = name.upper()
+    lines = "lines of language, English and translation between tabs"
+    places = (f"parallel/{name}.tsv", f"parallel/{name}.tsv.xz")
+    source = DataSource(title, places, f"{origin}, as {lines}", licence)
+    return EvaluationTask(
+        name,
+        name,
+        title,
+        f"As Tatoeba, among the first {_MOST_PAIRS:,} pairs of a language; mean over languages",
+        score=_score_pairs,
+        reader=lambda data: read_parallel(data.find(source), most=_MOST_PAIRS),
+        sources=(source,),
+        options={"most_pairs": _MOST_PAIRS},
+    )
+
+
 TASKS = (
     EvaluationTask(
         "tatoeba",
@@ -255,9 +308,19 @@ TASKS = (
         "test set), unweighted mean over languages: 36 are XTREME's, 14 those of them in XNLI, "
         "112 LASER's; from_english: the queries are English (XTREME), to_english: they are "
         "foreign, neither: the mean of both (m-ST5)",
-        score=_score_tatoeba,
+        score=_score_pairs,
         reader=lambda data: {code: read_tatoeba(data.find(TATOEBA), code) for code in LANGUAGES},
         sources=(TATOEBA,),
+    ),
+    _parallel_task(
+        "ntrex",
+        "NTREX-128, news: https://github.com/MicrosoftTranslator/NTREX (arXiv 2211.05409)",
+        "CC BY-SA 4.0",
+    ),
+    _parallel_task(
+        "mkqa",
+        "MKQA, questions: https://github.com/apple/ml-mkqa (arXiv 2007.15207)",
+        "CC BY-SA 3.0",
     ),
     *map(bucc_task, ("de", "fr", "ru", "zh")),
 )
