@@ -12,7 +12,12 @@ import pyarrow as pa
 import pytest
 import tensorflow as tf
 
-from use_st5.encode.sentences import length_sorted_batches, mostly_not_english, one_or_many
+from use_st5.encode.sentences import (
+    language_message,
+    length_sorted_batches,
+    mostly_not_english,
+    one_or_many,
+)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +103,33 @@ def test_english_of_many_domains_is_english(data_dir: Path) -> None:
             texts = [json.loads(line)["text"] for line in itertools.islice(lines, 300)]
         assert not mostly_not_english(texts), path
     assert not mostly_not_english(["Samsung Galaxy S21 128GB", "Pizza, 500 g", "cat"] * 40)
+
+
+def test_letters_of_a_script_outside_of_the_languages() -> None:
+    european = ["en", "de", "ru"]
+    for text, script in {
+        "何時ですかねえ。": "Hiragana",
+        "现在几点了?": "Chinese",
+        "กี่โมงแล้ว": "Thai",
+        "ﾄｳｷｮｳ": "Katakana",
+    }.items():
+        message = language_message([text] * 50, european, "toy")
+        assert f"Many of these texts are in {script} script, but toy knows en, de, ru" in message
+        assert not language_message([text] * 49, european, "toy"), "too few"
+    mixed = ["Это Берлин."] * 10 + ["Where is the key?"] * 90
+    assert not language_message(mixed, ["en"], "toy"), "below a fifth of the letters"
+    assert "in Cyrillic script" in language_message(mixed[:10] * 9 + mixed, ["en"], "toy")
+    no_letters = [
+        "😀 👍🏽 ❤️",
+        "12,5 % ≥ 3 €",
+        "for (i = 0; i < n; ++i) { s += a[i]; }",
+        "ok",
+        "E = mc²",
+    ]
+    for languages in (european, ["en"], [], None, "en", ["xx"], ["zh-Hant", "ja"]):
+        assert not language_message(no_letters * 20, languages, "toy"), languages
+    assert not language_message(["東京は大きい。"] * 60, ["ja"], "toy")
+    assert not language_message(["大學 와 학교"] * 60, ["ko"], "toy")
 
 
 def test_batches_by_hand() -> None:

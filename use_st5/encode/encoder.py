@@ -27,9 +27,8 @@ from use_st5.encode.sentences import (
     check_batch_size,
     check_choice,
     empty_texts,
+    language_message,
     length_sorted_batches,
-    mostly_not_english,
-    not_english_message,
     one_or_many,
 )
 from use_st5.encode.similarity import quantized
@@ -237,8 +236,8 @@ class SentenceEncoder(SentenceTransformersNames):
             float32 `[n, dimension]`; `[dimension]` for one string; shorter with `truncate_dim`.
 
         Warns:
-            UserWarning: Texts are cut, or a model for English gets 50 texts or more, most of which
-                are in another language.
+            UserWarning: Texts are cut, or the model gets 50 texts or more, many of which are not
+                in its languages.
         """
         check_batch_size(batch_size)
         check_batch_size(workers, "workers")
@@ -255,12 +254,13 @@ class SentenceEncoder(SentenceTransformersNames):
             texts = options.add_prompt(texts)
             self._limit.report(texts, on_truncation)
         languages = self.manifest.metadata.get("languages") if self.manifest else None
-        if languages == ["en"] and len(texts) >= MANY_TEXTS and self._judged >= 0:
+        if languages and len(texts) >= MANY_TEXTS and self._judged >= 0:
             self._judged += 1
             # Calls 1, 2, 4, 8 … are judged only, to save time, and one warning is enough.
-            if self._judged & (self._judged - 1) == 0 and mostly_not_english(texts):
+            judged = self._judged & (self._judged - 1) == 0
+            if message := judged and language_message(texts, languages, self.name):
                 self._judged = -1
-                warnings.warn(not_english_message(self.name), stacklevel=2)
+                warnings.warn(message, stacklevel=2)
         show = options.show_progress if show_progress is None else show_progress
         if on_truncation == "split":
             vectors = self._encoded(texts, EncodeOptions(), batch_size, workers, show)

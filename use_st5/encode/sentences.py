@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import operator
 import re
 import reprlib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+
+from use_st5.hub.model_names import bundled_names
 
 OnEmpty = Literal["encode", "zero", "raise"]
 
@@ -22,6 +26,26 @@ _ENGLISH_WORDS = {
     *("was", "we", "were", "what", "when", "which", "who", "will", "with", "would", "you", "your"),
 }
 _FEW_ENGLISH_WORDS = 0.2
+# Scripts by the first word of their letters' names in Unicode → languages that are written in them.
+_SCRIPTS = {
+    "LATIN": "af cs da de en es et eu fi fr hr hu id is it lt lv ms nb nl no pl pt ro sk sl sq sv "
+    "sw tl tr vi",
+    "CYRILLIC": "be bg kk mk ru sr uk",
+    "ARABIC": "ar fa ur",
+    "DEVANAGARI": "hi mr ne",
+    "CJK": "zh yue",
+    "CJK HIRAGANA KATAKANA": "ja",
+    "HANGUL CJK": "ko",
+    "GREEK": "el",
+    "HEBREW": "he yi",
+    "THAI": "th",
+    "BENGALI": "bn",
+    "TAMIL": "ta",
+    "GEORGIAN": "ka",
+    "ARMENIAN": "hy",
+}
+_MANY_FOREIGN_LETTERS = 0.2
+_MULTILINGUAL = "use_dan_multilingual"
 # The share of letters outside of ASCII that English does not reach: a list of names or of headlines
 # in English has few of the words above, but no such letters. Dutch and Indonesian have none either.
 _MANY_OTHER_LETTERS = 0.005
@@ -108,7 +132,9 @@ def mostly_not_english(texts: Sequence[str]) -> bool:
     sample = texts[:: -(-len(texts) // _READ)]
     words = [word for text in sample for word in _WORD.findall(text[:_BEGINNING].lower())]
     letters = sum(map(len, words))
-    other_letters = sum(len(word) - len(word.encode("ascii", "ignore")) for word in words)
+    # Superscripts are parts of words, but not letters.
+    others = "".join(word for word in words if not word.isascii())
+    other_letters = sum(letter.isalpha() and not letter.isascii() for letter in others)
     english_words = sum(word in _ENGLISH_WORDS for word in words)
     return (
         english_words < _FEW_ENGLISH_WORDS * len(words)
@@ -116,10 +142,45 @@ def mostly_not_english(texts: Sequence[str]) -> bool:
     )
 
 
-def not_english_message(model: str) -> str:
-    """Says that a model for English gets texts of other languages, and what to do."""
-    other = 'use_st5.load("hf://sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2")'
-    return f"Most of these texts are not English, but {model} knows only English. Load {other}."
+def language_message(texts: Sequence[str], languages: Any, model: str) -> str:
+    """Says that texts are in none of a model's `languages`, and what to do; empty if they may be.
+
+    The script of their letters decides, and for models of English also how frequent its words are.
+    Few texts are not judged, nor models without `languages` or with one of an unknown script.
+    """
+    if not isinstance(languages, list) or len(texts) < MANY_TEXTS:
+        return ""
+    known = {str(code).split("-")[0] for code in languages}
+    what = f"in {script} script" if (script := _foreign_script(texts, known)) else ""
+    if known == {"en"} and not what and mostly_not_english(texts):
+        what = "not English"
+    if not what:
+        return ""
+    names = "only English" if known == {"en"} else ", ".join(map(str, languages))
+    other = "hf://sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+    if _MULTILINGUAL in {*bundled_names()} - {model}:
+        other = _MULTILINGUAL
+    return f'Many of these texts are {what}, but {model} knows {names}. Load "{other}".'
+
+
+def _foreign_script(texts: Sequence[str], languages: set[str]) -> str:
+    """The script of many letters that none of the languages is written in; empty if there is none.
+
+    Digits, emoji and marks are no letters.
+    """
+    scripts = {code: names.split() for names, codes in _SCRIPTS.items() for code in codes.split()}
+    if not languages <= scripts.keys():
+        return ""
+    known = {name for code in languages for name in scripts[code]}
+    sample = " ".join(text[:_BEGINNING] for text in texts[:: -(-len(texts) // _READ)])
+    letters = [letter for letter in unicodedata.normalize("NFKC", sample) if letter.isalpha()]
+    counts = collections.Counter(
+        unicodedata.name(letter, "").split(" ")[0] for letter in letters if not letter.isascii()
+    )
+    foreign = {name: count for name, count in counts.items() if name not in {*known, "LATIN"}}
+    if sum(foreign.values()) <= _MANY_FOREIGN_LETTERS * len(letters):
+        return ""
+    return max(foreign, key=foreign.__getitem__).capitalize().replace("Cjk", "Chinese")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -295,10 +295,7 @@ NEIGHBOURS = TaskSpec(
     columns={"text": ("text", "sentence")},
     loss=SkipThoughtLoss,
     loss_arguments=lambda file, encoder: {
-        "vocabulary_size": min(
-            _DECODER_WORDS,
-            encoder.tokenizer.vocabulary.size,  # type: ignore[has-type]
-        ),
+        "vocabulary_size": min(_DECODER_WORDS, encoder.tokenizer.vocabulary.size),
         "hidden_dim": 128,
         "intermediate_dim": 512,
     },

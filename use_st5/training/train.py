@@ -19,7 +19,7 @@ import numpy as np
 from use_st5.data.arrays import check_shared
 from use_st5.encode.cross_encoder import CrossEncoder
 from use_st5.encode.options import DOCUMENT, QUERY, first_prompt_name
-from use_st5.encode.sentences import mostly_not_english, not_english_message
+from use_st5.encode.sentences import language_message
 from use_st5.io.files import as_written, remote_path, write_json
 from use_st5.io.progress import progress_lines
 from use_st5.losses.matryoshka_loss import MatryoshkaLoss
@@ -455,14 +455,13 @@ class TrainingPlan:
             f"{self.encoder.dimension} dimensions, {weights:,} weights, a vocabulary of "
             f"{self.encoder.tokenizer.vocabulary.size:,}"
         )
-        if self.encoder.metadata.get("languages") == ["en"]:
-            columns = (
-                file.table[key][:_ROWS_OF_LANGUAGE].to_pylist()
-                for file in self.files
-                for key in file.text_keys
-            )
-            if any(mostly_not_english([*filter(None, column)]) for column in columns):
-                yield not_english_message(self.start)
+        languages = self.encoder.metadata.get("languages")
+        columns = (file.table[key] for file in self.files for key in file.text_keys)
+        for column in columns:
+            texts = [*filter(None, column[:_ROWS_OF_LANGUAGE].to_pylist())]
+            if message := language_message(texts, languages, self.start):
+                yield message
+                break
         if self.arguments.teacher:
             yield f"teacher: {self.arguments.teacher}"
         if self.arguments.guide:
