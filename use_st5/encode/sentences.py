@@ -173,14 +173,16 @@ def _foreign_script(texts: Sequence[str], languages: set[str]) -> str:
         return ""
     known = {name for code in languages for name in scripts[code]}
     sample = " ".join(text[:_BEGINNING] for text in texts[:: -(-len(texts) // _READ)])
-    letters = [letter for letter in unicodedata.normalize("NFKC", sample) if letter.isalpha()]
-    counts = collections.Counter(
-        unicodedata.name(letter, "").split(" ")[0] for letter in letters if not letter.isascii()
-    )
-    foreign = {name: count for name, count in counts.items() if name not in {*known, "LATIN"}}
-    if sum(foreign.values()) <= _MANY_FOREIGN_LETTERS * len(letters):
+    counts = collections.Counter(unicodedata.normalize("NFKC", sample))
+    letters = {letter: count for letter, count in counts.items() if letter.isalpha()}
+    foreign: collections.Counter[str] = collections.Counter()
+    for letter, count in letters.items():
+        name = unicodedata.name(letter, "").split(" ")[0]
+        if not letter.isascii() and name not in {*known, "LATIN"}:
+            foreign[name] += count
+    if sum(foreign.values()) <= _MANY_FOREIGN_LETTERS * sum(letters.values()):
         return ""
-    return max(foreign, key=foreign.__getitem__).capitalize().replace("Cjk", "Chinese")
+    return foreign.most_common(1)[0][0].capitalize().replace("Cjk", "Chinese")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
