@@ -104,7 +104,7 @@ class TrainableEncoder(SentenceTransformersNames):
         if not model.built and known_family(model) is not None:
             model.build()
         self.model = model
-        self.tokenizer = tokenizer
+        self.tokenizer: Tokenizer = tokenizer
         self.name = name
         self.max_length = max_length
         self.card = card
