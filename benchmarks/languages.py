@@ -1,13 +1,15 @@
 """Compares models on many languages, from what `use-st5 evaluate --tasks multilingual` wrote.
 
-    python -m benchmarks.languages results/*_languages.json --out docs/images/languages.svg
+    python -m benchmarks.languages results/NAME.json … --page docs/evaluation.md --out PLOT.svg
 
-Prints two tables in Markdown, of the means and by language, and draws the second.
+Writes two tables, of the means and by language, between two comments of a Markdown page, or prints
+them, and draws the second. The means of English need `--tasks sts` too.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,15 +21,8 @@ from use_st5.evaluation import EvaluationRecord
 USE = {"ar": "ara", "de": "deu", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor"}
 USE |= {"nl": "nld", "pl": "pol", "pt": "por", "ru": "rus", "th": "tha", "tr": "tur", "zh": "cmn"}
 OTHERS = {"bg": "bul", "cs": "ces", "da": "dan", "el": "ell", "fa": "pes", "fi": "fin", "he": "heb"}
-OTHERS |= {
-    "hi": "hin",
-    "hu": "hun",
-    "id": "ind",
-    "ro": "ron",
-    "sv": "swe",
-    "uk": "ukr",
-    "vi": "vie",
-}
+OTHERS |= {"hi": "hin", "hu": "hun", "id": "ind", "ro": "ron", "sv": "swe", "uk": "ukr"}
+OTHERS |= {"vi": "vie"}
 CODES = USE | OTHERS
 COLUMNS = ("Tatoeba", "NTREX", "MKQA", "STS-B", "XNLI")
 TEN = [code for code in USE if code not in ("ar", "ko", "th", "tr")]
@@ -41,10 +36,15 @@ MEANS: dict[str, list[str]] = {
     "JSTS": ["jsts"],
     "KorSTS": ["korsts"],
     "BUCC zh-en sample (best F1)": ["bucc_zh-en"],
+    "STS English, five sets (12, 13, 15, B, SICK-R)": ["sts12", "sts13", "sts15", "stsb", "sickr"],
     "XNLI, 14 languages, taught in English": ["xnli"],
     "MKQA, 9 languages (1,000 pairs each)": ["mkqa"],
     "NTREX, 29 languages (1,000 pairs each)": ["ntrex"],
 }
+
+_TABLES = re.compile(
+    "(?<=<!-- tables of benchmarks/languages.py -->\n).*?(?=<!-- end -->)", re.DOTALL
+)
 
 Scores = dict[str, dict[str, float]]
 
@@ -79,17 +79,23 @@ def means_table(records: Sequence[EvaluationRecord]) -> Iterator[str]:
         scores = [record.tasks["tatoeba"]["scores"][f"accuracy_{size}"] for record in records]
         yield _row(f"Tatoeba, {size} languages, both directions", scores)
     for title, tasks in MEANS.items():
-        means = [statistics.mean(main(record, task) for task in tasks) for record in records]
-        yield _row(title, means)
+        yield _row(title, [_mean(record, tasks) for record in records])
 
 
-def _row(title: str, scores: Sequence[float]) -> str:
-    return f"| {title} | " + " | ".join(f"{100 * score:.1f}" for score in scores) + " |"
+def _mean(record: EvaluationRecord, tasks: Sequence[str]) -> float | None:
+    if not {*tasks} <= record.tasks.keys():
+        return None
+    return statistics.mean(main(record, task) for task in tasks)
+
+
+def _row(title: str, scores: Sequence[float | None]) -> str:
+    cells = ("" if score is None else _number(100 * score) for score in scores)
+    return f"| {title} | " + " | ".join(cells) + " |"
 
 
 def language_table(models: Mapping[str, Scores]) -> Iterator[str]:
     """A row for each language; a cell has the scores of the models in their order."""
-    yield f"| {' / '.join(models)} | " + " | ".join(COLUMNS) + " |"
+    yield "| " + " | ".join(("language", *COLUMNS)) + " |"
     yield "|---" + "|--:" * len(COLUMNS) + "|"
     groups = {code: [code] for code in CODES}
     groups |= {"mean of USE's languages": [*USE], "mean of the others": [*OTHERS]}
@@ -100,8 +106,22 @@ def language_table(models: Mapping[str, Scores]) -> Iterator[str]:
                 [scores[column][code] for code in codes if code in scores[column]]
                 for scores in models.values()
             ]
-            cells.append(" / ".join(f"{statistics.mean(some):.1f}" for some in values if some))
+            cells.append(" / ".join(_number(statistics.mean(some)) for some in values if some))
         yield f"| {title} | " + " | ".join(cells) + " |"
+
+
+def _number(score: float) -> str:
+    return f"{score:.1f}".replace("-", "−")
+
+
+def tables(records: Sequence[EvaluationRecord]) -> str:
+    """Both tables, with what the cells of the second are."""
+    models = {record.model["name"]: by_language(record) for record in records}
+    what = (
+        f"By language, in a cell: {' / '.join(models)}. STS-B: Spearman (KorSTS for Korean);\n"
+        "Tatoeba, NTREX, MKQA: accuracy, the mean of both directions; XNLI: accuracy, chance 33.3."
+    )
+    return "\n".join(["", *means_table(records), "", what, "", *language_table(models), "", ""])
 
 
 def draw(models: Mapping[str, Scores], path: Path) -> None:
@@ -129,10 +149,16 @@ def draw(models: Mapping[str, Scores], path: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("records", type=Path, nargs="+")
+    parser.add_argument("--page", type=Path, help="a page with the comments; its tables change")
     parser.add_argument("--out", type=Path, help="the SVG file")
     arguments = parser.parse_args()
     every = [EvaluationRecord.read(path) for path in arguments.records]
-    named = {record.model["name"]: by_language(record) for record in every}
-    print(*means_table(every), "", *language_table(named), sep="\n")
+    if arguments.page:
+        page, count = _TABLES.subn(lambda _: tables(every), arguments.page.read_text("utf-8"))
+        if count != 1:
+            raise SystemExit(f"{arguments.page}: expected the two comments of the tables once.")
+        arguments.page.write_text(page, "utf-8")
+    else:
+        print(tables(every))
     if arguments.out:
-        draw(named, arguments.out)
+        draw({record.model["name"]: by_language(record) for record in every}, arguments.out)
