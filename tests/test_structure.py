@@ -27,7 +27,7 @@ LARGEST_PARTS = {
     "cli": 4_339,
     "convert": 1_498,
     "data": 2_157,
-    "encode": 1_704,
+    "encode": 1_706,
     "engines": 2_432,
     "evaluation": 3_546,
     "export": 1_583,

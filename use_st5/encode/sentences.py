@@ -168,11 +168,13 @@ def _foreign_script(texts: Sequence[str], languages: set[str]) -> str:
 
     Digits, emoji and marks are no letters.
     """
+    sample = " ".join(text[:_BEGINNING] for text in texts[:: -(-len(texts) // _READ)])
+    if sample.isascii():
+        return ""
     scripts = {code: names.split() for names, codes in _SCRIPTS.items() for code in codes.split()}
     if not languages <= scripts.keys():
         return ""
     known = {name for code in languages for name in scripts[code]}
-    sample = " ".join(text[:_BEGINNING] for text in texts[:: -(-len(texts) // _READ)])
     counts = collections.Counter(unicodedata.normalize("NFKC", sample))
     letters = {letter: count for letter, count in counts.items() if letter.isalpha()}
     foreign: collections.Counter[str] = collections.Counter()
