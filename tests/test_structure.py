@@ -31,7 +31,7 @@ LARGEST_PARTS = {
     "engines": 2_432,
     "evaluation": 3_546,
     "export": 1_583,
-    "foundation": 140,
+    "foundation": 141,
     "hub": 938,
     "integrations": 75,
     "io": 909,
@@ -42,7 +42,7 @@ LARGEST_PARTS = {
     "search": 1_318,
     "serve": 868,
     "sklearn": 112,
-    "tokenizers": 2_699,
+    "tokenizers": 2_712,
     "trainable_encoder": 452,
     "training": 7_287,
 }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from use_st5.encode.encoder import load as load
     from use_st5.models.use_dan.model import USEDAN as USEDAN
     from use_st5.trainable_encoder import TrainableEncoder as TrainableEncoder
+    from use_st5.training.distill import distill as distill
     from use_st5.training.train import train as train
 
 __version__ = "0.2.0"

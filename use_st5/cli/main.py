@@ -25,6 +25,7 @@ from use_st5.cli import (
     classify,
     cluster,
     convert,
+    distill,
     doctor,
     duplicates,
     embed,
@@ -180,6 +181,7 @@ app.command("train", help=train.HELP)(train.train)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("classify", help=classify.HELP)(classify.classify)
 app.command("pairs", help=pairs.HELP)(pairs.pairs)
+app.command("distill", help=distill.HELP)(distill.distill)
 app.command("mine", help=mine.HELP)(mine.mine)
 app.command("bitext", help=mine.BITEXT_HELP)(mine.bitext)
 app.command("export", help=export.HELP)(export.export)

@@ -164,6 +164,7 @@ class WordPieceTokenizer(FramedTokenizer):
             raise ValueError(f"Expected word pieces that can be used: {error!s:.200}") from error
         self._letters = tf.constant([_letters(word, special.unknown) for word in words], tf.int32)
         settings = _Settings(lower_case, strips, split_chinese, special, added)
+        self.lower_case, self._content, self._settings = lower_case, content, settings
         self._assets = written_assets(
             self,
             {
@@ -179,6 +180,18 @@ class WordPieceTokenizer(FramedTokenizer):
             folder / _SETTINGS_ASSET, _Settings, remedy="Export the model again."
         )
         return cls(read_words(folder / _VOCABULARY_ASSET), **msgspec.structs.asdict(settings))
+
+    @property
+    def words(self) -> list[str]:
+        """The vocabulary in the order of the ids, the padding first."""
+        return self._content.decode().split("\n")[:-1]
+
+    def with_words(self, words: Sequence[str]) -> WordPieceTokenizer:
+        """The tokenizer with further words, whose ids follow those that it has."""
+        own = self.words
+        if len(own) < self.vocabulary.size:
+            raise ValueError("Expected no tokens that were added behind the vocabulary.")
+        return WordPieceTokenizer([*own, *words], **msgspec.structs.asdict(self._settings))
 
     def pieces(self, text: tf.Tensor) -> tf.RaggedTensor:
         """The ids of the texts without special tokens."""
