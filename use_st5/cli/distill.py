@@ -41,7 +41,7 @@ def distill(
     sif: Annotated[
         float,
         typer.Option(min=0, help="Smaller: frequent tokens weigh less. 0: all weigh the same."),
-    ] = 1e-4,
+    ] = 5e-5,
     column: ColumnOption = None,
     name: Annotated[str | None, typer.Option(help="Default: the folder's name.")] = None,
     overwrite: OverwriteOption = False,

@@ -27,7 +27,7 @@ def distill(
     *,
     vocabulary: Iterable[str] = (),
     dimension: int = 256,
-    sif: float = 1e-4,
+    sif: float = 5e-5,
     name: str | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> ModelManifest:
