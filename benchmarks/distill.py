@@ -7,8 +7,8 @@ ENCODER is a folder of sentence-transformers, such as all-MiniLM-L6-v2. DATA has
 sets of STS-B and SICK, and `english_search/eval_dev`. Both libraries distil in a process of their
 own, from the import to the written folder; the seconds are those of the clock and, because other
 programs may run, of the processor. Both models are read by use_st5 and scored alike: Spearman
-correlation on STS-B dev and SICK trial, nDCG@10 on five retrieval sets. With --texts, use_st5 distils a
-third time, with its second step on these texts.
+correlation on STS-B dev and SICK trial, nDCG@10 on five retrieval sets. With --texts, use_st5
+distils a third time, with its second step on these texts.
 """
 
 from __future__ import annotations
