@@ -1,16 +1,14 @@
-"""Compares `few_shot=True` with SetFit's recipe: accuracy on test sets, time of a training.
+"""Compares `few_shot=True` with SetFit: accuracy on test sets, time of a training.
 
-    pip install "use_st5[data,evaluation]" sentence-transformers accelerate datasets
+    pip install "use_st5[data,evaluation]" setfit==1.2.0 datasets
     python -m benchmarks.few_shot DATA OUT --sets banking77,emotion,sst2,trec --shots 8,64 --seeds 5
 
-DATA has `english_search/eval_dev` and `senteval/downstream`. SetFit itself is not used: its
-recipe (Tunstall et al. 2022, section 4, and `num_iterations=20` of its
-`scripts/setfit/run_fewshot.py`) is written here with sentence-transformers' trainer: 20 pairs of
-either kind for each text, drawn with repetition when there are fewer, squared error of the
-cosine, one pass in batches of 16 at 2e-5, then scikit-learn's logistic regression. Both begin with
-the same examples and run by turns in one process; the models of use_st5 have no peer. Seconds are
-those of the processor, because other programs may run: from the model's folder to the fitted head,
-for use_st5 with the graphs and the export. OUT keeps each result; the same command goes on.
+DATA has `english_search/eval_dev` and `senteval/downstream`. SetFit has its defaults (squared error
+of the cosine, one pass in batches of 16 at 2e-5, logistic regression) but for `num_iterations=20`,
+as in its paper (Tunstall et al. 2022, section 4): 20 pairs of either kind for each text. Both begin
+with the same examples and run by turns in one process; the models of use_st5 have no peer. Seconds
+are those of the processor, because other programs may run: from the model's folder to the fitted
+head, for use_st5 with the graphs and the export. OUT keeps each result; the same command goes on.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from benchmarks.own_data import kept
 from benchmarks.own_data_sets import parser_of
 
 Rows = list[tuple[str, str]]
-_ITERATIONS, _BATCH, _RATE = 20, 16, 2e-5
+_ITERATIONS = 20
 _DEV = "english_search/eval_dev"
 _SST, _TREC = "senteval/downstream/SST/binary/sentiment-", "senteval/downstream/TREC/"
 _SETS: Mapping[str, tuple[str, str]] = {
@@ -97,7 +95,7 @@ def examples(rows: Rows, shots: int, seed: int) -> Rows:
 def cells(runs: Sequence[Mapping[str, float]]) -> list[str]:
     """Mean accuracy with its deviation over the seeds, and seconds, of both."""
     shown = []
-    for who in ("use_st5", "recipe"):
+    for who in ("use_st5", "setfit"):
         if values := [100 * run[f"{who}/accuracy"] for run in runs if f"{who}/accuracy" in run]:
             seconds = np.mean([run[f"{who}/seconds"] for run in runs])
             shown += [f"{np.mean(values):.1f} ± {np.std(values):.1f}", f"{seconds:.0f}"]
@@ -107,14 +105,14 @@ def cells(runs: Sequence[Mapping[str, float]]) -> list[str]:
 def one_run(
     model: str, minilm: str | None, train: Rows, test: Rows, shots: int, seed: int
 ) -> dict[str, float]:
-    """Accuracy and seconds of use_st5, and of the recipe if the model is MiniLM."""
+    """Accuracy and seconds of use_st5, and of SetFit if the model is MiniLM."""
     if model == "minilm":
         from experiments.minilm import minilm_folder
 
         model = str(minilm or minilm_folder())
     few, results = examples(train, shots, seed), {}
     texts, labels = [text for text, _ in test], np.array([label for _, label in test])
-    trainers = {"use_st5": ours, **({"recipe": theirs} if Path(model).is_dir() else {})}
+    trainers = {"use_st5": ours, **({"setfit": theirs} if Path(model).is_dir() else {})}
     for who, trainer in trainers.items():
         folder = Path(tempfile.mkdtemp())
         try:
@@ -137,48 +135,24 @@ def ours(model: str, few: Rows, folder: Path, seed: int) -> Callable[[list[str]]
 
 
 def theirs(model: str, few: Rows, folder: Path, seed: int) -> Callable[[list[str]], Any]:
-    """Trains by SetFit's recipe; returns a function from texts to labels."""
+    """Trains by SetFit, with its defaults and `num_iterations`; returns its `predict`."""
     from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
-    from sentence_transformers.losses import CosineSimilarityLoss
-    from sklearn.linear_model import LogisticRegression
+    from setfit import SetFitModel, Trainer, TrainingArguments
 
-    encoder = SentenceTransformer(model, device="cpu")
     texts, labels = zip(*few, strict=True)
-    numbers = np.unique(labels, return_inverse=True)[1]
-    random, count = np.random.default_rng(seed), _ITERATIONS * len(few)
-    first, second = random.permutation(np.stack(np.triu_indices(len(few)), axis=1)).T
-    alike = numbers[first] == numbers[second]
-    chosen = np.concatenate([np.resize(np.flatnonzero(part), count) for part in (alike, ~alike)])
-    columns = {
-        "sentence1": [texts[place] for place in first[chosen]],
-        "sentence2": [texts[place] for place in second[chosen]],
-        "score": [float(each) for each in alike[chosen]],
-    }
-    settings = SentenceTransformerTrainingArguments(
+    names, numbers = np.unique(labels, return_inverse=True)
+    peer = SetFitModel.from_pretrained(model, device="cpu")
+    settings = TrainingArguments(
         output_dir=str(folder),
-        num_train_epochs=1,
-        per_device_train_batch_size=_BATCH,
-        learning_rate=_RATE,
-        warmup_steps=2 * count // _BATCH // 10,
+        num_iterations=_ITERATIONS,
         seed=seed,
         save_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
-        use_cpu=True,
+        report_to="none",
+        show_progress_bar=False,
     )
-    SentenceTransformerTrainer(
-        model=encoder,
-        args=settings,
-        train_dataset=Dataset.from_dict(columns),
-        loss=CosineSimilarityLoss(encoder),
-    ).train()
-    head = LogisticRegression().fit(encoder.encode([*texts]), labels)
-    return lambda asked: head.predict(encoder.encode(asked))
+    rows = Dataset.from_dict({"text": [*texts], "label": numbers.tolist()})
+    Trainer(model=peer, args=settings, train_dataset=rows).train()
+    return lambda asked: names[np.asarray(peer.predict(asked), int)]
 
 
 if __name__ == "__main__":

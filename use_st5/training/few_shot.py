@@ -17,7 +17,7 @@ from use_st5._imports import require
 from use_st5.losses.scored_pair_loss import ScoredPairLoss
 from use_st5.training.arguments import FileArguments
 from use_st5.training.rows import TrainingFile, labels_in, training_table, with_prompt
-from use_st5.training.tasks import LABELS, SCORED_PAIRS, TaskSpec
+from use_st5.training.tasks import LABELS, TaskSpec
 from use_st5.training.validation import Encode, Metric, Row, Scores, ValidationSet
 
 # Texts with a common label that a text is paired with, at most, if each is paired from both sides.
@@ -76,7 +76,7 @@ def few_labels(file: TrainingFile, class_weight: str | None) -> TaskSpec:
         loss=ScoredPairLoss,
         loss_arguments=lambda file, encoder: {},
         metric=metric,
-        rates_of=SCORED_PAIRS.name,
+        rates_of="few_labels",
     )
 
 

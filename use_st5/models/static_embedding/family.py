@@ -53,7 +53,7 @@ class StaticEmbeddingFamily(Family):
     # The rates of USE-DAN, which averages the rows of a table too.
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
-        **{"labels": 1e-3, "inference": 1e-3},
+        **{"labels": 1e-3, "inference": 1e-3, "few_labels": 1e-3},
     }
 
     def graph(

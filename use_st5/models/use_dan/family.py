@@ -28,7 +28,7 @@ class USEDANFamily(Family):
     precisions = ("float32", "int8")
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 1e-3, "scored_pairs": 3e-4},
-        **{"labels": 1e-3, "inference": 1e-3},
+        **{"labels": 1e-3, "inference": 1e-3, "few_labels": 1e-3},
     }
     # Random dense layers preserve the similarity of their inputs. Training on a few thousand pairs
     # destroys this before it teaches anything better (docs/own_data_results.md).

@@ -23,7 +23,7 @@ class USETransformerFamily(Family):
     precisions = ("float32", "int8")
     learning_rates: ClassVar = {
         **{"": 1e-4, "pairs": 3e-4, "scored_pairs": 3e-4},
-        **{"labels": 3e-4, "inference": 3e-4},
+        **{"labels": 3e-4, "inference": 3e-4, "few_labels": 3e-4},
     }
     lora_targets: ClassVar = {
         "query_value": ("query", "value"),
