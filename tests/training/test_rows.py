@@ -389,6 +389,7 @@ LABELLED: dict[str, list[Any]] = {
     "bool": [True, False, True, False],
     "float": [1.0, 0.5, 1.0, 2.0],
     "list": [["joy", "fear"], [], ["joy"], ["it's ü"]],
+    "truths": [[True], [], [False], [True, False]],
     "joy": [1, 0, 1, 0],
     "fear": [True, False, False, True],
     "never": [0.0, 0.0, 0.0, 0.0],
@@ -417,6 +418,7 @@ def test_labels_of_every_type_out_of_every_format(suffix: str, tmp_path: Path) -
     lists, file = labels("list")
     assert [{*(labels_in(each) or ())} for each in lists] == [*map(set, LABELLED["list"])]
     assert file.is_multi_label and file.classes == {"joy": 2, "fear": 1, "it's ü": 1}
+    assert labels("truths")[1].classes == {"True": 2, "False": 2}
     flags, file = labels("joy, fear,never")
     assert flags == ['["fear", "joy"]', "[]", '["joy"]', '["fear"]']
     assert file.is_multi_label and file.label_numbers == {"fear": 0, "joy": 1, "never": 2}

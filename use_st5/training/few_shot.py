@@ -1,30 +1,32 @@
 """Few labels: pairs of texts by their labels, and heads of scikit-learn.
 
-SetFit (Tunstall et al. 2022, arXiv 2209.11055, section 3): an encoder learns from pairs of texts
-whether they share a label; then a logistic regression is fitted to its vectors.
+As in SetFit (Tunstall et al. 2022, arXiv 2209.11055, section 3) an encoder learns from pairs of
+texts by their labels; then a logistic regression is fitted to its vectors. SetFit compares the two
+texts of a pair. Here each text is compared with all texts of the batch that share no label with it,
+as in supervised contrastive learning (Khosla et al. 2020, arXiv 2004.11362), in fewer steps.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from use_st5._imports import require
-from use_st5.losses.scored_pair_loss import ScoredPairLoss
+from use_st5.losses.gist_loss import GISTEmbedLoss
 from use_st5.training.arguments import FileArguments
 from use_st5.training.rows import TrainingFile, labels_in, training_table, with_prompt
 from use_st5.training.tasks import LABELS, TaskSpec
 from use_st5.training.validation import Encode, Metric, Row, Scores, ValidationSet
 
-# Texts with a common label that a text is paired with, at most, if each is paired from both sides.
-_PARTNERS = 20
-# Places in a random order between the texts of pairs without a common label: with many rows these
-# are not all pairs, but more than are used.
-_FARTHEST = 1000
+# Texts that a text is paired with, at most, for each of its labels.
+_PARTNERS = 10
+# The vectors of labels are the loss's guide: a text that shares any label is no negative.
+_LOSS = partial(GISTEmbedLoss, temperature=0.1, margin=0.99, margin_strategy="relative")
 # scikit-learn's C for vectors of length 1; with its usual 1 no label of several is probable enough
 # (docs/own_data_results.md).
 _WEIGHT_OF_ROWS = 100.0
@@ -72,8 +74,8 @@ def few_labels(file: TrainingFile, class_weight: str | None) -> TaskSpec:
         metric = Metric("f1", "F1 over all labels of logistic regressions on the vectors", scores)
     return dataclasses.replace(
         file.task,
-        description="few texts with labels: pairs of texts that share a label, or not",
-        loss=ScoredPairLoss,
+        description="few texts with labels: pairs of texts that share a label",
+        loss=partial(_LOSS, guide_dim=len(file.classes) + 1),
         loss_arguments=lambda file, encoder: {},
         metric=metric,
         rates_of="few_labels",
@@ -150,34 +152,39 @@ def fitted_head(
 def pair_table(
     file: TrainingFile, sets: Sequence[ValidationSet], arguments: FileArguments
 ) -> pa.Table:
-    """Pairs of the training texts as `ScoredPairLoss` reads them: the score is 1 or 0."""
+    """Pairs of the training texts, with their labels as the guide's vectors of `GISTEmbedLoss`."""
     table, task = training_table(file, sets), file.task
     (key,) = task.texts
-    most = arguments.steps * arguments.batch_size if arguments.steps else None
-    first, second, scores = label_pairs(
-        [_names(label) for label in table[task.label].to_pylist()],
+    labels = table[task.label].to_pylist()
+    first, second = label_pairs(
+        [_names(label) for label in labels],
         table[key].combine_chunks().dictionary_encode().indices.to_numpy(),
-        most=most,
+        most=arguments.steps * arguments.batch_size if arguments.steps else None,
         seed=arguments.seed,
     )
+    known = members(labels, sorted(file.classes))
+    # Rows without a label are no negatives of each other.
+    vectors = np.concatenate([known, ~known.any(axis=1, keepdims=True)], axis=1, dtype=np.float32)
+    guide = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
     texts = with_prompt(table[key], file.prompts.get(key))
-    columns = {"first": texts.take(first), "second": texts.take(second), "score": scores}
+    columns: dict[str, Any] = {}
+    for name, places in (("anchor", first), ("positive", second)):
+        columns |= {name: texts.take(places), f"guide_{name}": guide.take(pa.array(places))}
     return pa.table(columns)
 
 
 def label_pairs(
     labels: Sequence[Sequence[str]], texts: np.ndarray, *, most: int | None, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The places of the texts of pairs, int64 `[pairs]` twice, and their scores, float64 `[pairs]`.
+) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the texts of pairs that share a label, int64 `[pairs]` twice.
 
-    The score is 1 if two rows share a label, else 0. No pair occurs twice, there are about as many
-    of either score, and each row has about as many pairs as any other row with the same label. Two
-    rows without labels, or with the same text, are no pair. The memory is that of the rows and of
-    the pairs that are used, not of all pairs.
+    No pair occurs twice in the same order, and each row has as many pairs as any other row with the
+    same label. A row that no other text shares a label with is paired with itself: as in SimCSE its
+    two vectors differ by dropout, and it is a negative of others.
 
     Args:
         labels: The labels of each row.
-        texts: A number for each row's text, int `[rows]`.
+        texts: A number for each row's text, int `[rows]`; equal texts are no pair.
         most: The largest number of pairs.
         seed: The seed that chooses the pairs.
     """
@@ -187,44 +194,14 @@ def label_pairs(
         for name in names:
             by_label.setdefault(name, []).append(row)
     groups = [random.permutation(by_label[name]) for name in sorted(by_label)]
-    sharing = members_of(groups, rows)
-    most = rows * 2 * _PARTNERS if most is None else most
-    alike: Any = np.concatenate(
-        [
-            np.empty((0, 2), np.int64),
-            *(
-                np.stack([group, np.roll(group, distance)], axis=1)
-                for distance in range(1, _PARTNERS + 1)
-                for group in groups
-                if 2 * distance <= len(group)
-            ),
-        ]
-    )
-    alike = _distinct(alike[texts[alike[:, 0]] != texts[alike[:, 1]]], rows)[: most // 2]
-    order, others = random.permutation(rows), [np.empty((0, 2), np.int64)]
-    wanted = max(len(alike), min(rows, most - len(alike)))
-    for distance in range(1, min(rows // 2, _FARTHEST) + 1):
-        pairs = np.stack([order, np.roll(order, distance)], axis=1)
-        first, second = sharing[pairs[:, 0]], sharing[pairs[:, 1]]
-        is_other = ~(first & second).any(axis=1) & (first | second).any(axis=1)
-        others.append(pairs[is_other & (texts[pairs[:, 0]] != texts[pairs[:, 1]])])
-        if sum(map(len, others)) >= wanted:
-            break
-    other = _distinct(np.concatenate(others), rows)[:wanted]
-    alike = alike[: max(len(other), rows)]
-    chosen = np.concatenate([alike, other])
-    return chosen[:, 0], chosen[:, 1], np.repeat([1.0, 0.0], [len(alike), len(other)])
-
-
-def members_of(groups: Sequence[np.ndarray], rows: int) -> np.ndarray:
-    """Which groups the rows are in, a bit each: uint8 `[rows, bytes]`."""
-    bits = np.zeros((rows, -(-len(groups) // 8)), np.uint8)
-    for place, group in enumerate(groups):
-        bits[group, place // 8] |= np.uint8(1 << place % 8)
-    return bits
-
-
-def _distinct(pairs: np.ndarray, rows: int) -> np.ndarray:
-    """The pairs without those that occurred before, in either order."""
-    keys = pairs.min(axis=1) * rows + pairs.max(axis=1)
-    return pairs[np.sort(np.unique(keys, return_index=True)[1])]
+    parts = [np.empty((0, 2), np.int64)]
+    for distance in range(1, _PARTNERS + 1):
+        rings = [[group, np.roll(group, distance)] for group in groups if distance < len(group)]
+        if rings:
+            parts.append(random.permutation(np.concatenate(rings, axis=1).T))
+    pairs = np.concatenate(parts)
+    pairs = pairs[texts[pairs[:, 0]] != texts[pairs[:, 1]]]
+    pairs = pairs[np.sort(np.unique(pairs @ [rows, 1], return_index=True)[1])]
+    alone = np.setdiff1d(np.arange(rows), pairs)
+    pairs = np.concatenate([np.stack([alone, alone], axis=1), pairs])[:most]
+    return pairs[:, 0], pairs[:, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import itertools
@@ -272,7 +273,7 @@ class TrainingFile:
             counts = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(8))
             yield f"  labels: {counts}" + f", … ({len(classes)} labels)" * (len(classes) > 8)
         if self.pairs:
-            yield f"  {self.pairs:,} pairs of texts that share a label, or not"
+            yield f"  {self.pairs:,} pairs of texts that share a label"
         if self.scores is not None:
             text = "  scores: {:g} … {:g}, ".format(*self.score_limits)
             scaled = "scaled from {:g} … {:g} to 0 … 1".format(*self.scores)
@@ -306,9 +307,9 @@ class TrainingFile:
 def labels_in(label: str) -> list[str] | None:
     """The labels of a text that has a list of them as JSON, or as Python writes it; else None."""
     if label.startswith("["):
-        for text in (label, label.replace("'", '"')):
-            with contextlib.suppress(msgspec.DecodeError):
-                return [*map(str, msgspec.json.decode(text, type=list[str | float | int]))]
+        for read in (msgspec.json.decode, ast.literal_eval):
+            with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                return [*map(str, msgspec.convert(read(label), list[str | bool | float | int]))]
     return None
 
 
