@@ -24,7 +24,7 @@ from use_st5.training.tasks import LABELS, TaskSpec
 from use_st5.training.validation import Encode, Metric, Row, Scores, ValidationSet
 
 # Texts that a text is paired with, at most, for each of its labels.
-_PARTNERS = 10
+_PARTNERS = 7
 # The vectors of labels are the loss's guide: a text that shares any label is no negative.
 _LOSS = partial(GISTEmbedLoss, temperature=0.1, margin=0.99, margin_strategy="relative")
 # scikit-learn's C for vectors of length 1; with its usual 1 no label of several is probable enough
