@@ -328,3 +328,18 @@ def test_a_command_that_says_nothing_is_known_to_be_at_work(
     monkeypatch.setattr(cli, "app", silent)
     cli.main()
     assert said[0] == "use-st5 info is running, 0 s"
+
+
+# TensorFlow imports packages that no command uses if they can be imported.
+LIGHT_START = """
+import sys
+from use_st5.cli.models import start_tensorflow
+start_tensorflow()
+assert not {"sklearn", "pandas", "jax", "matplotlib"} & {*sys.modules}
+import keras, sklearn.linear_model
+assert keras.backend.backend() == "tensorflow"
+"""
+
+
+def test_a_command_starts_tensorflow_without_what_it_does_not_need() -> None:
+    subprocess.run([sys.executable, "-c", LIGHT_START], check=True)

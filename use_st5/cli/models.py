@@ -7,7 +7,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -101,14 +101,19 @@ class ModelChoice:
             raise typer.BadParameter(str(error), param_hint="--prompt-name") from error
 
 
+# TensorFlow and Keras import these if they can, in two seconds, for wrappers no command uses.
+_OPTIONAL = ("IPython", "jax", "matplotlib", "pandas", "sklearn")
+
+
 def start_tensorflow() -> None:
     """Imports TensorFlow, which takes seconds, without its log messages."""
     if "tensorflow" in sys.modules:
         return
+    backend = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     silent = _native_errors_dropped() if level == "3" else contextlib.nullcontext()
     try:
-        with silent, waiting("starting TensorFlow"):
+        with silent, waiting("starting TensorFlow"), _left_out({*_OPTIONAL} - {backend}):
             tensorflow = importlib.import_module("tensorflow")
     except Exception as error:
         reason = f"TensorFlow could not be imported ({type(error).__name__}: {error})"
@@ -117,6 +122,18 @@ def start_tensorflow() -> None:
     if level == "3" and tensorflow.__version__.startswith("2.20."):
         # Its loop optimizer prints warnings at every log level.
         tensorflow.config.optimizer.set_experimental_options({"loop_optimization": False})
+
+
+@contextlib.contextmanager
+def _left_out(names: Iterable[str]) -> Iterator[None]:
+    """Packages that nobody has imported yet cannot be imported in the block; later they can."""
+    absent = dict.fromkeys(name for name in names if name not in sys.modules)
+    sys.modules.update(absent)  # type: ignore[arg-type]  # None: the import fails
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 @contextlib.contextmanager
