@@ -10,19 +10,10 @@ import nbformat
 import pytest
 
 from tools.run_notebooks import NOTEBOOKS, executed
-from use_st5.hub.model_names import bundled_names
 
 # Two sizes show the same as three, with half of the steps.
 SHORTER = {"keras_transfer": {"SIZES = [16, 64, 256]": "SIZES = [16, 128]"}}
 NAMES = ["bias", "keras_transfer", "languages", "on_a_tpu", "own_pairs", "quickstart", "search"]
-# A notebook whose model is not there has not been run.
-needs_model = pytest.mark.skipif(
-    "use_dan_multilingual" not in bundled_names(), reason="use_dan_multilingual is not bundled"
-)
-RUNNABLE = [
-    pytest.param(path, marks=needs_model if path.stem == "languages" else (), id=path.stem)
-    for path in NOTEBOOKS
-]
 
 
 def outputs(content: Any) -> list[Any]:
@@ -55,7 +46,7 @@ def test_these_are_the_notebooks() -> None:
     assert [notebook.stem for notebook in NOTEBOOKS] == NAMES
 
 
-@pytest.mark.parametrize("notebook", RUNNABLE)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_valid_and_shows_its_outputs(notebook: Path) -> None:
     content = nbformat.read(notebook, as_version=4)
     nbformat.validate(content)
@@ -138,14 +129,14 @@ def check_bias(content: Any) -> None:
     assert len(pictures(content)) == 2
 
 
-@pytest.mark.parametrize("notebook", RUNNABLE)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_what_a_notebook_shows(notebook: Path) -> None:
     globals()[f"check_{notebook.stem}"](nbformat.read(notebook, as_version=4))
 
 
 @pytest.mark.end_to_end
 @pytest.mark.process
-@pytest.mark.parametrize("notebook", RUNNABLE)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_the_same(notebook: Path, tmp_path: Path) -> None:
     for module in ("tensorflow_hub", "tf_keras", "tensorflow_text"):
         pytest.importorskip(module, reason="the extra `hub` is not installed")

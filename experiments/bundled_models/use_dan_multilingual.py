@@ -1,4 +1,4 @@
-"""USE-DAN over pieces of words of 30 languages: the bundled `use_dan_multilingual`.
+"""USE-DAN over pieces of words of 29 languages: the bundled `use_dan_multilingual`.
 
 It learns the vectors of all-MiniLM-L6-v2: for English text the teacher's own, for a translation
 those of its English side (Reimers and Gurevych 2020, arXiv 2004.09813). The English text is that of
