@@ -80,6 +80,35 @@ def test_two_data_sets_with_their_losses(encoder: TrainableEncoder, tmp_path: Pa
     np.testing.assert_array_equal(weights(encoder), best)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_trackers_note_each_evaluation(
+    encoder: TrainableEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The callbacks of W&B and MLflow, offline."""
+    wandb = pytest.importorskip("wandb", reason="the extra `integrations` is not installed")
+    wandb_keras = pytest.importorskip("wandb.integration.keras")
+    mlflow = pytest.importorskip("mlflow", reason="the extra `integrations` is not installed")
+    for name, value in {"MODE": "offline", "SILENT": "true", "DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    mlflow.set_experiment("toy")
+    with wandb.init(project="toy") as run, mlflow.start_run() as noted:
+        callbacks = [wandb_keras.WandbMetricsLogger(), mlflow.keras.MlflowCallback()]
+        options: dict[str, Any] = {"callbacks": callbacks, "progress": False}
+        evaluate = ValidationSet("faq", TASKS["pairs"], PAIRS).scores
+        tasks = {"faq": (PAIRS, ContrastiveLoss())}
+        history = Trainer(encoder, tasks, ARGS, evaluate=evaluate, **options).train()
+        summary = dict(run.summary)
+    mlflow.flush_async_logging()
+    data = mlflow.get_run(noted.info.run_id).data
+    expected = history.evaluations[-1]["accuracy@1"]
+    assert summary["epoch/accuracy_at_1"] == data.metrics["accuracy_at_1"] == expected
+    assert {"epoch/learning_rate", "epoch/loss", "epoch/mrr"} <= summary.keys()
+    assert {"loss", "mrr", "faq/loss"} <= data.metrics.keys()
+    assert data.params["optimizer_name"] == "adam"
+    assert not hasattr(encoder.model, "optimizer"), "it would keep the optimizer's memory"
+
+
 def test_a_data_set_may_be_of_any_kind(encoder: TrainableEncoder) -> None:
     """Dicts, an Arrow table, a `tf.data.Dataset`, other names of columns, and arrays."""
     pyarrow = pytest.importorskip("pyarrow", reason="reads no Arrow tables")

@@ -83,7 +83,8 @@ class TrainingLoop(abc.ABC):
         monitor: The metric whose best checkpoint is kept; None: the first.
         mode: Whether the highest ("max") or the lowest ("min") value is best.
         callbacks: Keras callbacks. A "batch" is a call from the host, an "epoch" lies between two
-            evaluations. Checkpoints do not hold their state; the encoder has no `optimizer`.
+            evaluations, whose scores have "_at_" in their names for "@". Checkpoints do not hold
+            their state.
         progress: Whether to show progress on the standard error output.
     """
 
@@ -156,7 +157,7 @@ class TrainingLoop(abc.ABC):
             self.encoder.stop_training = self.history.has_waited(patience)
             callbacks = keras.callbacks.CallbackList(self.callbacks, model=self.encoder)
             callbacks.set_params({"steps": -(-self._interval // self._turn)})
-            with self._reporter.showing(self.history.step, steps):
+            with self._reporter.showing(self.history.step, steps), self._showing_optimizer():
                 self._loop(steps, callbacks)
         return self.history
 
@@ -211,6 +212,18 @@ class TrainingLoop(abc.ABC):
         finally:
             signal.signal(signal.SIGTERM, before)
 
+    @contextlib.contextmanager
+    def _showing_optimizer(self) -> Iterator[None]:
+        """Gives the encoder the attribute `optimizer`, which callbacks of trackers read."""
+        before = vars(self.encoder).get("optimizer")
+        self.encoder.optimizer = self.optimizer
+        try:
+            yield
+        finally:
+            del self.encoder.optimizer
+            if before is not None:
+                self.encoder.optimizer = before
+
     def _loop(self, steps: int, callbacks: keras.callbacks.CallbackList) -> None:
         callbacks.on_train_begin()
         logs: Metrics = {}
@@ -226,7 +239,8 @@ class TrainingLoop(abc.ABC):
             epoch_begins = step % self._interval == 0 or step in self._ends
             if epoch_begins or self.encoder.stop_training:
                 epoch = self._epoch(step - 1)
-                logs = {**logs, **self._evaluate()}
+                metrics = self._evaluate()  # MLflow allows no "@" in names.
+                logs |= {name.replace("@", "_at_"): value for name, value in metrics.items()}
                 callbacks.on_epoch_end(epoch, logs)
             if step < steps and not self.encoder.stop_training and self._is_asked_to_stop():
                 self._save()
