@@ -39,7 +39,7 @@ def checkpoints_of(folder: Path, value: float = 0.0, **options: bool) -> Checkpo
 def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
     checkpoints = checkpoints_of(tmp_path / "run")
     for step in (1, 2, 3, 4):
-        checkpoints.save(step, {"step": step}, also_keep=1)
+        checkpoints.save(step, {"step": step}, also_keep=[1])
     assert checkpoints.steps() == [1, 4]
     assert checkpoints.state(4) == {"step": 4}
     (tmp_path / "run" / "checkpoint-000000004" / "state.json").write_text("{")

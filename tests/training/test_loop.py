@@ -285,17 +285,24 @@ def scored(scores: list[float], folder: Path, **options: Any) -> TensorFlowLoop:
 
 
 def test_the_best_checkpoint_is_kept_and_restored(tmp_path: Path) -> None:
-    trainer, sizes = scored([0.1, 0.9, math.nan, 0.3, 0.9, 0.2], tmp_path), []
+    scores, sizes = [0.1, 0.9, math.nan, 0.3, 0.9, 0.2], []
+    trainer = scored(scores, tmp_path, keep_best=3)
     note = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: sizes.append(table_size(trainer))
     )
     trainer.callbacks.append(note)
     history = trainer.run(12)
     assert (history.best_step, history.best_score) == (4, 0.9)
-    assert trainer._checkpoints.steps() == [4, 12]
+    assert trainer._checkpoints.steps() == [4, 8, 10, 12]
     assert table_size(trainer) == sizes[5] != sizes[1]
-    trainer.restore_best()
-    assert table_size(trainer) == sizes[1]
+    for place, evaluation in enumerate((1, 4, 3)):
+        trainer.restore_best(place)
+        assert table_size(trainer) == sizes[evaluation]
+    with pytest.raises(ValueError, match="a place below 3"):
+        trainer.restore_best(3)
+    assert scored(scores, tmp_path / "one").run(12).best_step == 4
+    kept = [name[-2:] for name in sorted(p.name for p in (tmp_path / "one").glob("checkpoint-*"))]
+    assert kept == ["04", "12"]
 
 
 @pytest.mark.parametrize("mode", ["min", "max"])

@@ -67,15 +67,20 @@ def test_two_data_sets_with_their_losses(encoder: TrainableEncoder, tmp_path: Pa
         "monitor": "spearman",
         "callbacks": [callback],
         "folder": tmp_path / "run",
+        "keep_best": 2,
         "progress": False,
     }
-    history = Trainer(encoder, tasks, ARGS, **options).train()
+    trainer = Trainer(encoder, tasks, ARGS, **options)
+    history = trainer.train()
     assert (history.step, sum(history.task_steps.values())) == (4, 4)
     assert [each["step"] for each in history.evaluations] == [0, 2, 4]
     assert len(seen) == 4
     assert {*seen[0]} & {"faq/loss", "sts/loss"}
     assert measured.scores(encoder.encode)["spearman"] == pytest.approx(history.best_score)
     best = weights(encoder)
+    trainer.restore_best(1)
+    second = sorted(each["spearman"] for each in history.evaluations)[-2]
+    assert measured.scores(encoder.encode)["spearman"] == pytest.approx(second)
     assert Trainer(encoder, tasks, ARGS, **options).train().step == 4, "nothing is left to do"
     np.testing.assert_array_equal(weights(encoder), best)
 

@@ -61,7 +61,7 @@ class Checkpoints:
         numbers = (int(match[1]) for name in names_in(self.folder) if (match := _NAME.match(name)))
         return sorted(step for step in {*numbers} if _STATE in names_in(self._path(step)))
 
-    def save(self, step: int, state: dict[str, Any], *, also_keep: int | None = None) -> None:
+    def save(self, step: int, state: dict[str, Any], *, also_keep: Sequence[int] = ()) -> None:
         """Writes a checkpoint with JSON values; removes others except `also_keep` (the best)."""
         arrays = {name: _array(each) for name, each in self._named([*self._variables]).items()}
         if not self.writes:
@@ -71,7 +71,7 @@ class Checkpoints:
             safetensors.numpy.save_file(arrays, os.fspath(temporary / _VALUES))
             text = json.dumps(state, indent=1, ensure_ascii=False)
             (temporary / _STATE).write_text(text, encoding="utf-8")
-        kept = {self._path(each).name for each in (self.steps()[-1], also_keep) if each is not None}
+        kept = {self._path(each).name for each in (self.steps()[-1], *also_keep)}
         for name in names_in(self.folder):
             if _NAME.fullmatch(name) and name not in kept:
                 path = self.folder / name

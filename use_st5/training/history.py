@@ -63,6 +63,13 @@ class History:
         self.best_step, self.best_score = self.step, score
         return True
 
+    def ranked_steps(self, *, monitor: str | None, mode: str) -> list[int]:
+        """The steps of the evaluations, the best first; NaN is left out."""
+        sign = {"max": -1.0, "min": 1.0}[mode]
+        scores = ((e[monitor or [*e][1]], int(e["step"])) for e in self.evaluations if len(e) > 1)
+        known = [(sign * score, step) for score, step in scores if not math.isnan(score)]
+        return [step for _, step in sorted(known)]
+
     def has_waited(self, patience: int | None) -> bool:
         """Whether the last `patience` evaluations, if that is a number, brought no better score."""
         best = -1 if self.best_step is None else self.best_step

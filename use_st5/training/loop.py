@@ -80,8 +80,9 @@ class TrainingLoop(abc.ABC):
         evaluate: Returns validation scores of the encoder with its current weights.
         evaluate_start: Whether the encoder is also evaluated before the first step. The start may
             then be the best.
-        monitor: The metric whose best checkpoint is kept; None: the first.
+        monitor: The metric whose best checkpoints are kept; None: the first.
         mode: Whether the highest ("max") or the lowest ("min") value is best.
+        keep_best: Number of the best checkpoints that are kept, beside the last one.
         callbacks: Keras callbacks. A "batch" is a call from the host, an "epoch" lies between two
             evaluations, whose scores have "_at_" in their names for "@". Checkpoints do not hold
             their state.
@@ -100,6 +101,7 @@ class TrainingLoop(abc.ABC):
         evaluate_start: bool = False,
         monitor: str | None = None,
         mode: Literal["max", "min"] = "max",
+        keep_best: int = 1,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         progress: bool = True,
     ) -> None:
@@ -114,6 +116,7 @@ class TrainingLoop(abc.ABC):
         self.evaluate_start = evaluate_start
         self.monitor = monitor
         self.mode = mode
+        self.keep_best = keep_best
         self.callbacks = list(callbacks)
         self.history = History(task_steps=dict.fromkeys(self.tasks, 0))
         self._check(tasks)
@@ -161,11 +164,19 @@ class TrainingLoop(abc.ABC):
                 self._loop(steps, callbacks)
         return self.history
 
-    def restore_best(self) -> None:
-        """Gives the encoder the weights of the best evaluation's checkpoint; it needs a folder."""
-        if self._checkpoints is None or self.history.best_step is None:
-            raise ValueError("Expected an evaluation with a score that is a number, found none.")
-        self._checkpoints.restore(self.history.best_step, groups=["encoder"])
+    def restore_best(self, place: int = 0) -> None:
+        """Gives the encoder the weights of the best checkpoint, or of that in another place."""
+        steps = [] if self._checkpoints is None else self._best_steps(self._checkpoints)
+        if self._checkpoints is None or not 0 <= place < len(steps):
+            text = f"expected a place below {len(steps)}, the number of best checkpoints"
+            raise ValueError(f"restore_best: {text}, received {place}.")
+        self._checkpoints.restore(steps[place], groups=["encoder"])
+
+    def _best_steps(self, checkpoints: Checkpoints) -> list[int]:
+        """The steps of the best checkpoints, with that of the current step."""
+        ranked = self.history.ranked_steps(monitor=self.monitor, mode=self.mode)
+        there = {*checkpoints.steps(), self.history.step}
+        return [step for step in ranked if step in there][: self.keep_best]
 
     @abc.abstractmethod
     def _train(self, name: str, first: int, steps: int) -> Metrics:
@@ -291,7 +302,8 @@ class TrainingLoop(abc.ABC):
                 found = f"{variable.path} is not finite after step {self.history.step}"
                 raise FloatingPointError(f"{found}. {_NOT_FINITE_ADVICE}")
         state = {**self.history.to_state(), "configuration": self.configuration}
-        self._checkpoints.save(self.history.step, state, also_keep=self.history.best_step)
+        best = self._best_steps(self._checkpoints)
+        self._checkpoints.save(self.history.step, state, also_keep=best)
         self._saved_step = self.history.step
 
     def _resume(self) -> None:

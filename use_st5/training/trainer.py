@@ -67,6 +67,7 @@ class Trainer:
         mode: Whether the highest ("max") or the lowest ("min") score is best.
         evaluate_start: Whether the encoder is also evaluated before the first step. The start may
             then be the best.
+        keep_best: Number of the best checkpoints that stay in `folder`, for `restore_best`.
         restore_best: Whether the encoder has the best weights at the end, or those of the last
             step.
         batch_sizes: Task → its examples in a step; `args.batch_size` for a task not named here.
@@ -107,6 +108,7 @@ class Trainer:
         monitor: str | None = None,
         mode: Literal["max", "min"] = "max",
         evaluate_start: bool = True,
+        keep_best: int = 1,
         restore_best: bool = True,
         batch_sizes: Mapping[str, int] | None = None,
         mixing_weights: Mapping[str, float] | None = None,
@@ -124,6 +126,7 @@ class Trainer:
         self._monitor, self._mode, self._callbacks = monitor, mode, callbacks
         self._folder, self._strategy, self._batch_files = folder, strategy, batch_files
         self._progress = progress
+        self._keep_best = keep_best
         self._restores_best = restore_best and evaluate is not None
         if arrays is None:
             arrays = tempfile.mkdtemp()
@@ -171,7 +174,16 @@ class Trainer:
             history = loop.run(self.steps)
             if self._restores_best:
                 loop.restore_best()
+            self._restore_best = loop.restore_best
             return history
+
+    def restore_best(self, place: int = 0) -> None:
+        """Gives the encoder weights of `keep_best` checkpoints, after `train` with a `folder`.
+
+        Args:
+            place: 0 is the best, 1 the second best.
+        """
+        self._restore_best(place)
 
     def _optimizer(self) -> keras.optimizers.Optimizer:
         if self.args.learning_rate is None and not callable(self.args.optimizer):
@@ -243,6 +255,7 @@ class Trainer:
             evaluate_start=self._evaluate_start,
             monitor=self._monitor,
             mode=self._mode,
+            keep_best=self._keep_best,
             callbacks=self._callbacks,
             progress=self._progress,
             **options,
