@@ -8,11 +8,13 @@ of the cosine, one pass in batches of 16 at 2e-5, logistic regression) but for `
 as in its paper (Tunstall et al. 2022, section 4): 20 pairs of either kind for each text. Both begin
 with the same examples and run by turns in one process; the models of use_st5 have no peer. Seconds
 are those of the processor, because other programs may run: from the model's folder to the fitted
-head, for use_st5 with the graphs and the export. OUT keeps each result; the same command goes on.
+head, for use_st5 with the graphs and the export, without imports. OUT keeps each result; the same
+command goes on.
 """
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import tempfile
 import time
@@ -48,7 +50,9 @@ def main() -> None:
     parser.add_argument("--tested", type=int, default=100_000, help="test rows at most")
     arguments = parser.parse_args()
 
-    import torch._dynamo  # noqa: F401  # before TensorFlow: their LLVMs refuse each other otherwise
+    # Imports are not measured. torch is before TensorFlow: their LLVMs refuse each other otherwise.
+    for module in ("torch._dynamo", "setfit", "tensorflow"):
+        importlib.import_module(module)
 
     for name in arguments.sets.split(","):
         train, test = (read(arguments.data / path) for path in _SETS[name])
