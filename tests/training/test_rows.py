@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
 import functools
 import importlib
@@ -396,7 +397,7 @@ LABELLED: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "DataFrame"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet", "DataFrame"])
 def test_labels_of_every_type_out_of_every_format(suffix: str, tmp_path: Path) -> None:
     """Numbers and truth values are labels as Python and pandas write them."""
     pandas = pytest.importorskip("pandas")
@@ -406,6 +407,8 @@ def test_labels_of_every_type_out_of_every_format(suffix: str, tmp_path: Path) -
         (path,) = given_files("files", frame)
     elif suffix == "jsonl":
         frame.to_json(path, orient="records", lines=True)
+    elif suffix == "tsv":
+        frame.to_csv(path, sep="\t", quoting=csv.QUOTE_NONE, index=False)
     else:
         getattr(frame, f"to_{suffix}")(path, index=False)
 
