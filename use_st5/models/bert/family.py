@@ -43,9 +43,7 @@ class BertFamily(Family):
     poolings = POOLINGS
     reads = tuple(kind.label for kind in MODEL_TYPES.values())
     lora_targets: ClassVar = {"query_value": ("query", "value"), "all_linear": _LINEAR}
-    learning_rates: ClassVar = {
-        **{"": 2e-5, "labels": 5e-5, "inference": 5e-5, "few_labels": 1e-4},
-    }
+    learning_rates: ClassVar = {"": 2e-5, "labels": 5e-5, "inference": 5e-5, "few_labels": 1e-4}
 
     def fresh(
         self, preset: str, tokenizer: Tokenizer, *, dtype: Any = None, **changes: Any
