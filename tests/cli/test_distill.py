@@ -127,11 +127,11 @@ def test_words_of_ones_own(tmp_path: Path, toy_use_dan: Toy) -> None:
 
 def test_refusals(tmp_path: Path, toy_use_dan: Toy) -> None:
     encoder = TrainableEncoder(toy_use_dan.model, toy_use_dan.tokenizer)
-    with pytest.raises(ValueError, match="expected words: a NGramTokenizer has no pieces"):
+    with pytest.raises(ValueError, match="a vocabulary or texts: a NGramTokenizer"):
         distill(encoder, tmp_path / "m")
     with pytest.raises(ValueError, match="dimension: expected 1 to 2 numbers, received 3"):
         distill(encoder, tmp_path / "m", vocabulary=["cat", "dog"], dimension=3)
-    with pytest.raises(ValueError, match="expected words that"):
+    with pytest.raises(ValueError, match="expected single words"):
         distill(encoder, tmp_path / "m", vocabulary=["new york"])
     with pytest.raises(ValueError, match="sif: expected 0 or more"):
         distill(encoder, tmp_path / "m", sif=-1)

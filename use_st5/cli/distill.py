@@ -85,4 +85,7 @@ def _lines(file: str | None, column: str | None) -> list[str]:
     if file is None:
         return []
     with open_texts(file, column=column) as texts:
-        return [text.strip() for text in texts]
+        lines = [text.strip() for text in texts]
+    if not any(lines):
+        raise ValueError(f"{file}: expected lines of text, received none")
+    return lines

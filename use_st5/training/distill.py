@@ -201,7 +201,7 @@ def _token_vectors(
         return tokenizer, ids, _piece_vectors(encoder, ids)
     if not words:
         kind = type(tokenizer).__name__
-        raise ValueError(f"vocabulary: expected words: a {kind} has no pieces for a table.")
+        raise ValueError(f"Expected a vocabulary or texts: a {kind} has no pieces for a table.")
     ids, pieces, make, new = np.array([], np.int64), [], _word_tokenizer, words
     if isinstance(tokenizer, WordPieceTokenizer):
         ids, make, known = _own_ids(tokenizer), tokenizer.with_words, {*tokenizer.words}
@@ -212,7 +212,7 @@ def _token_vectors(
     single = make(new).single_ids(new) if new else np.zeros(0)
     new = [word for word, id in zip(new, single, strict=True) if id]
     if not new:
-        raise ValueError("vocabulary: expected words that the encoder has no pieces for.")
+        raise ValueError("vocabulary: expected single words that the encoder lacks, received none.")
     if len(new) < len(words):
         log(f"left out {len(words) - len(new):,} words: repeated, known or several tokens")
     wider = make(new)
