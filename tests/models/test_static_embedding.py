@@ -250,7 +250,14 @@ def test_names_of_model2vec_and_other_tensors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("framed", [True, False])
 def test_a_folder_of_model2vec(tmp_path: Path, framed: bool) -> None:
-    """Its mean leaves out unknown words; newer folders have no words around a text."""
+    """Its mean leaves out unknown words; newer folders have modules, and no words around a text."""
+    if not framed:
+        kinds = {"": "StaticEmbedding", "1_Normalize": "Normalize"}
+        modules = [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(kinds.items())
+        ]
+        (tmp_path / "modules.json").write_text(json.dumps(modules))
     words = WORDS if framed else [WORDS[1], WORDS[0], *WORDS[5:]]
     tokenizers = pytest.importorskip("tokenizers", reason="the extra `peers` is not installed")
     vocabulary = {word: number for number, word in enumerate(words)}

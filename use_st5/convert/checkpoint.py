@@ -43,7 +43,7 @@ class Checkpoint:
         format: The name of its format.
         source: Its tensors by name; for sentence-transformers, those of the first module.
         folder: The folder of `config.json` and the vocabulary; None if the format has neither.
-        settings: The content of `config.json`, which a StaticEmbedding lacks; for a TensorFlow
+        settings: The content of `config.json`, which a StaticEmbedding may lack; for a TensorFlow
             checkpoint, that of `bert_config.json` next to it, and the `model_type` "bert".
         modules: The modules of a folder of sentence-transformers.
         pooling: The pooling that it states, or that was chosen; None: the family's usual one.
@@ -128,12 +128,13 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if (path / MODULES).is_file() or (path / CONFIG).is_file():
         modules = read_modules(path) if (path / MODULES).is_file() else None
         folder = modules.transformer if modules else path
-        static = modules is not None and modules.static  # such a folder has no config.json
+        # Of StaticEmbeddings, only model2vec's have a config.json.
+        bare = modules is not None and modules.static and not (folder / CONFIG).is_file()
         return Checkpoint(
             where=path,
             format="sentence-transformers" if modules else "Hugging Face",
             folder=folder,
-            settings={} if static else _read_settings(folder / CONFIG),
+            settings={} if bare else _read_settings(folder / CONFIG),
             source=SafetensorsSource(folder),
             modules=modules,
             pooling=modules.pooling if modules else None,

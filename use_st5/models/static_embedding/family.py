@@ -129,12 +129,13 @@ class StaticEmbeddingFamily(Family):
         first_rows = padding_first(tokenizer.padding_id, name)
         source = RenamedSource(own, {name: name}, first_rows=first_rows)
         check_shapes({name: (rows, width)}, source)
-        options: dict[str, Any] = {"normalize": checkpoint.settings.get("normalize") is True}
-        if checkpoint.modules is not None:
-            options = {"normalize": checkpoint.modules.normalize}
-        else:
-            options["ignored_id"] = tokenizer.unknown_id or 0
-        model = StaticEmbedding(rows, width, **options, dtype=dtype)
+        settings, modules = checkpoint.settings, checkpoint.modules
+        normalize = settings.get("normalize") is True if modules is None else modules.normalize
+        # model2vec also writes modules.json, whose reader, sentence-transformers, keeps this id.
+        ignored = tokenizer.unknown_id if settings.get("model_type") == "model2vec" else None
+        model = StaticEmbedding(
+            rows, width, normalize=normalize, ignored_id=ignored or 0, dtype=dtype
+        )
         with without_initial_values():
             model.build()
         assign_weights({name: Target(model.embedding.embeddings)}, source)
