@@ -182,6 +182,10 @@ class TrainingLoop(abc.ABC):
     def _train(self, name: str, first: int, steps: int) -> Metrics:
         """Makes `steps` updates for a task, from batch `first` on; returns the means of metrics."""
 
+    def _tracing(self) -> contextlib.AbstractContextManager:
+        """Makes the graph of the first step while the block runs, without an update."""
+        return contextlib.nullcontext()
+
     def _learning_rate(self) -> float:
         return float(self.optimizer.learning_rate)
 
@@ -240,7 +244,8 @@ class TrainingLoop(abc.ABC):
         logs: Metrics = {}
         starts = self.history.step == 0 and not self.history.evaluations
         if starts and self.evaluate_start and self.evaluate is not None:
-            self._evaluate()
+            with self._tracing():
+                self._evaluate()
         epoch_begins = True
         while self.history.step < steps and not self.encoder.stop_training:
             if epoch_begins:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import keras
@@ -29,7 +30,7 @@ from use_st5.training.strategies import (
     is_chief,
     wait_for_workers,
 )
-from use_st5.training.task import Task, micro_batches, shuffling_seed, steps_of_tasks
+from use_st5.training.task import Task, micro_batches, shuffling_seed, steps_of_tasks, task_in_turn
 
 Batch = dict[str, tf.Tensor]
 Found = tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor | None]]
@@ -150,6 +151,18 @@ class TensorFlowLoop(TrainingLoop):
 
     def _train(self, name: str, first: int, steps: int) -> Metrics:
         return self._train_steps[name](self._stream.batches(name, first), steps)
+
+    @contextlib.contextmanager
+    def _tracing(self) -> Iterator[None]:
+        if self.strategy.num_replicas_in_sync > 1:
+            yield  # Replicas trace in threads of their own.
+            return
+        args = self.args
+        name = task_in_turn(self.tasks, order=args.task_order, seed=args.seed, step=0)
+        with ThreadPoolExecutor(1) as thread:
+            tracing = thread.submit(self._train, name, 0, 0)
+            yield
+            tracing.result()
 
     def _save(self) -> None:
         previous_step = self._saved_step
