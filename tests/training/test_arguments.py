@@ -199,6 +199,13 @@ def test_micro_batches_divide_the_accumulated_parts(
     assert make_arguments(batch_size=64, **sizes).pieces == pieces
 
 
+def test_a_micro_batch_is_a_number_or_auto() -> None:
+    assert make_arguments(micro_batch_size="auto").pieces == 1
+    for wrong in ("most", 0):
+        with pytest.raises((TypeError, ValueError), match="micro_batch_size"):
+            make_arguments(micro_batch_size=wrong)
+
+
 def test_a_micro_batch_that_does_not_divide_a_part_is_refused() -> None:
     sizes = {"batch_size": 60, "gradient_accumulation_steps": 4}
     with pytest.raises(ValueError, match="divides .*, 60, and its accumulated parts, 15, received"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from use_st5.models.bert.model import BertConfig, SentenceBert
 from use_st5.models.t5.model import T5Config
 from use_st5.models.t5.sentence_t5 import SentenceT5
 from use_st5.trainable_encoder import TrainableEncoder
+from use_st5.training import trainer as trainer_module
 from use_st5.training.arguments import TrainingArguments
 from use_st5.training.tasks import TASKS
-from use_st5.training.tensorflow_step import TensorFlowLoop
+from use_st5.training.tensorflow_step import TensorFlowLoop, kept_bytes
 from use_st5.training.trainer import Trainer, frozen_parts
 from use_st5.training.validation import ValidationSet
 
@@ -191,6 +193,22 @@ def test_a_keras_model_is_evaluated_itself(encoder: TrainableEncoder) -> None:
     tasks = {"faq": (arrays_of(encoder), loss)}
     Trainer(encoder.model, tasks, ARGS, evaluate=evaluate, progress=False).train()
     assert seen == [encoder.model] * 3
+
+
+@pytest.mark.parametrize(("texts", "micro"), [(8, None), (7, 2), (4, 2), (1, 1)])
+def test_a_micro_batch_fits_into_half_of_the_memory(
+    texts: int, micro: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = SentenceT5(T5Config(40, 1, 8, 8, 2))
+    model.build()
+    memory = 2 * texts * kept_bytes(model, 4)
+    monkeypatch.setattr(trainer_module, "machine_memory", lambda: memory)
+    args = dataclasses.replace(ARGS, micro_batch_size="auto")
+    ids = np.ones((8, 4), np.int32)
+    data = ArrayData({"anchor": ids, "positive": ids})
+    trainer = Trainer(model, {"pairs": (data, ContrastiveLoss())}, args)
+    assert trainer.args.micro_batch_size == micro
+    assert trainer.train().step == 4
 
 
 def test_tasks_have_batches_of_their_own_size(encoder: TrainableEncoder) -> None:

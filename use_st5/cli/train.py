@@ -178,6 +178,7 @@ _WORDS: dict[str, tuple[Any, str]] = {
     "freeze": (list[str], "PART"),
     "matryoshka_dimensions": (str, "64,256,…"),
     "score_range": (str, "LOW,HIGH"),
+    "micro_batch_size": (str, "INTEGER|auto"),
 }
 
 
@@ -237,14 +238,19 @@ def _read(name: str, value: Any) -> Any:
         return _one_or_by_name("--prompts", "COLUMN=TEXT", value)
     if name == "freeze":
         return tuple(part for part in value if part != "nothing")
-    if name not in ("matryoshka_dimensions", "score_range"):
+    if name not in ("matryoshka_dimensions", "score_range", "micro_batch_size"):
         return value
     try:
+        if name == "micro_batch_size":
+            return value if value == "auto" else int(value)
         number = int if name == "matryoshka_dimensions" else float
         return tuple(map(number, value.split(",")))
     except ValueError as error:
         hint = f"--{name.replace('_', '-')}"
-        reason = f"expected numbers with commas between them, received {value!r}."
+        form = (
+            "a number or auto" if name == "micro_batch_size" else "numbers with commas between them"
+        )
+        reason = f"expected {form}, received {value!r}."
         raise typer.BadParameter(reason, param_hint=hint) from error
 
 

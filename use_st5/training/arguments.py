@@ -23,6 +23,7 @@ HeadInit = Literal["linear-probe", "random"]
 ClassWeight = Literal["balanced"]
 Schedule = Literal["linear", "constant"]
 TrainOnly = Literal["embedding"]
+MicroBatch = int | Literal["auto"]
 ModelPart = Literal["embedding", "all_embeddings", "encoder", "head"]
 
 # Steps in one call from the host. If a training has fewer than `_FEW_STEPS`, a call makes one step,
@@ -40,7 +41,8 @@ class TrainingArguments:
         learning_rate: The peak learning rate; None: the usual one of the encoder's family.
         batch_size: Examples in a step.
         micro_batch_size: Examples that are encoded at once. Training then needs the memory of a
-            small batch, and computes the loss of the large one (GradCache).
+            small batch, and computes the loss of the large one (GradCache). "auto": as many as
+            half of the machine's memory holds, on a CPU.
         gradient_accumulation_steps: Number of parts into which a batch is cut. Their mean gradient
             makes one step, and in-batch negatives come only from the same part.
         epochs: Passes over the examples.
@@ -72,7 +74,7 @@ class TrainingArguments:
 
     learning_rate: float | None = None
     batch_size: int = 64
-    micro_batch_size: int | None = None
+    micro_batch_size: MicroBatch | None = None
     gradient_accumulation_steps: int = 1
     epochs: float = 3.0
     steps: int | None = None
@@ -93,8 +95,14 @@ class TrainingArguments:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        micro, part = self.micro_batch_size, self.part_size
+        if isinstance(micro, str):
+            self._check("micro_batch_size", lambda word: word == "auto", "a number or auto")
+            micro = None
+        else:
+            self._check_above_zero("micro_batch_size")
         self._check_above_zero(
-            "learning_rate batch_size micro_batch_size gradient_accumulation_steps epochs steps "
+            "learning_rate batch_size gradient_accumulation_steps epochs steps "
             "max_length evaluations evaluation_steps early_stopping_patience steps_per_execution"
         )
         self._check("max_grad_norm", lambda norm: 0 <= norm < math.inf, "a number of 0 or more")
@@ -104,7 +112,6 @@ class TrainingArguments:
             ("optimizer", OptimizerName),
         ):
             self._check_choice(name, choices)
-        micro, part = self.micro_batch_size, self._part_size
         if micro and (self.batch_size % micro or (micro < part and part % micro)):
             parts = "" if part == self.batch_size else f", and its accumulated parts, {part}"
             raise ValueError(
@@ -120,11 +127,11 @@ class TrainingArguments:
     @property
     def pieces(self) -> int:
         """The number of pieces in which an accumulated part of a batch is encoded (GradCache)."""
-        part = self._part_size
-        return max(1, part // (self.micro_batch_size or part))
+        part, micro = self.part_size, self.micro_batch_size
+        return max(1, part // (micro if isinstance(micro, int) else part))
 
     @property
-    def _part_size(self) -> int:
+    def part_size(self) -> int:
         """The number of examples in an accumulated part of a batch."""
         return max(1, self.batch_size // self.gradient_accumulation_steps)
 
@@ -202,6 +209,7 @@ class TrainingArguments:
 # The types of arguments that are checked, by the annotation of a field.
 TYPES: Mapping[str, Any] = {
     "int": int,
+    "MicroBatch": MicroBatch,
     "float": float,
     "str": str,
     "bool": bool,

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import keras
@@ -24,7 +25,7 @@ from use_st5.data.arrays import (
     rows_of,
 )
 from use_st5.io.progress import watched
-from use_st5.losses.task_loss import TaskLoss
+from use_st5.losses.task_loss import TaskLoss, VectorLoss
 from use_st5.training.arguments import ModelPart, TrainingArguments
 from use_st5.training.history import History
 from use_st5.training.loop import TrainingLoop
@@ -136,9 +137,17 @@ class Trainer:
             if extra_names := set(mapping) - set(tasks):
                 names = f"expected names among {[*tasks]}, received {sorted(extra_names)}"
                 raise ValueError(f"{argument}: {names}.")
+        losses = {name: loss for name, (_, loss) in tasks.items()}
+        all_data = {
+            name: self._array_data(name, dataset, loss, f"{os.fspath(arrays)}/{name}")
+            for name, (dataset, loss) in tasks.items()
+        }
+        if self.args.micro_batch_size == "auto":
+            pairs = [(losses[name], data) for name, data in all_data.items()]
+            micro = fitting_micro_batch_size(self._model, pairs, self.args.part_size)
+            self.args = dataclasses.replace(self.args, micro_batch_size=micro)
         self._tasks = []
-        for name, (dataset, loss) in tasks.items():
-            data = self._array_data(name, dataset, loss, f"{os.fspath(arrays)}/{name}")
+        for name, data in all_data.items():
             size = fitting_batch_size(
                 sizes.get(name, self.args.batch_size),
                 len(data),
@@ -146,7 +155,7 @@ class Trainer:
                 micro_batches=self.args.gradient_accumulation_steps,
                 pieces=self.args.pieces,
             )
-            self._tasks.append(Task(name, loss, data, batch_size=size))
+            self._tasks.append(Task(name, losses[name], data, batch_size=size))
         size = self.args.batch_size
         # In batches of this size: that of a task may be another, or its data set smaller.
         self._examples = sum(len(each.data) * size / each.batch_size for each in self._tasks)
@@ -260,6 +269,40 @@ class Trainer:
             progress=self._progress,
             **options,
         )
+
+
+def machine_memory() -> int:
+    """The bytes of memory of this machine, or of the container that limits it."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text(encoding="ascii").strip() if limit.is_file() else "max"
+    return min(memory, int(text)) if text.isdigit() else memory
+
+
+def fitting_micro_batch_size(
+    model: keras.Model, tasks: Sequence[tuple[TaskLoss, ArrayData]], part_size: int
+) -> int | None:
+    """The most examples, a divisor of `part_size`, that half of the memory holds; None: all.
+
+    It depends on the machine's memory and not on how much of it is free, so that a continued run
+    has the same steps.
+    """
+    if keras.config.backend() != "tensorflow":
+        raise ValueError("micro_batch_size: auto needs Keras on TensorFlow. Give a number.")
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        raise ValueError("micro_batch_size: auto measures the memory of a CPU. Give a number.")
+    from use_st5.training.tensorflow_step import kept_bytes
+
+    budget, size = machine_memory() / 2, part_size
+    for loss, data in tasks:
+        names = [feature.name for feature in loss.features if feature.kind == "ids"]
+        if isinstance(loss, VectorLoss) and names:
+            longest = max(data.arrays[name].shape[1] for name in names)
+            size = min(size, int(budget // (len(names) * kept_bytes(model, longest))))
+    size = next((n for n in range(size, 0, -1) if part_size % n == 0), 1)
+    return None if size == part_size else size
 
 
 def strategy_scope(strategy: Any) -> contextlib.AbstractContextManager:
