@@ -121,7 +121,11 @@ def write_pieces(folder: Path, data: Path) -> None:
         character_coverage=0.9997,
         normalization_rule_name="nmt_nfkc_cf",
         max_sentence_length=8_192,
-        **{"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": UNKNOWN_ID, "pad_piece": "<pad>"},
+        pad_id=0,
+        bos_id=1,
+        eos_id=2,
+        unk_id=UNKNOWN_ID,
+        pad_piece="<pad>",
     )
 
 
