@@ -47,7 +47,7 @@ def interrupting(calls: int, error: BaseException) -> Callable[..., Any]:
 def test_an_interrupted_sweep_makes_the_same_trials_and_none_twice(
     start: str, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = sweep(start, rows, tmp_path / "whole", search=SEARCH, trials=3, **FEW)
+    whole = sweep(start, rows, tmp_path / "whole {?}#%", search=SEARCH, trials=3, **FEW)
     assert [trial.number for trial in whole.trials] == [0, 1, 2]
     assert whole.best.score == max(trial.score or 0 for trial in whole.trials)
     monkeypatch.setattr(sweeps, "train", interrupting(2, KeyboardInterrupt()))
@@ -79,6 +79,8 @@ def test_an_interrupted_sweep_makes_the_same_trials_and_none_twice(
     assert more.trials[:3] == cut.trials
     with pytest.raises(FileExistsError, match="another search"):
         sweep(start, rows, tmp_path / "cut", search={"epochs": (1.0, 2.0)}, **FEW)
+    with pytest.raises(FileExistsError, match="another search"):
+        train(start, rows, tmp_path / "cut", **FEW)
 
 
 def test_failed_trials_are_never_best(
