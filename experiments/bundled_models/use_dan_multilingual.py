@@ -32,12 +32,11 @@ from typing import Any
 import numpy as np
 
 from experiments.bundled_models.dan_student import MOST_IDS, Rows, Settings, Student, shuffled
-from experiments.bundled_models.fitted_table import fitted_table
 from experiments.bundled_models.search_dan import numbered, read_texts
 from experiments.bundled_models.search_text import read_pairs, read_passages
 from experiments.bundled_models.teacher import unit_rows
-from experiments.bundled_models.teacher_tasks import scored_pairs
-from experiments.held_out import held_out_sentences, without_held_out
+from experiments.bundled_models.teacher_tasks import unseen_scored_pairs
+from use_st5.training import ridge
 
 NAME = "use_dan_multilingual"
 # GPL and AGPL; sets that choose the training; STS-B, of which only some pairs may be read.
@@ -64,6 +63,7 @@ SETTINGS = Settings(
 )
 TRANSLATIONS = 480  # in a batch, with their English sides
 FITTED = 800_000  # draws of translations; of other English texts there are as many
+PENALTY = 0.05  # pulls rows of rare pieces towards 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,8 +151,7 @@ def piece_rows(folder: Path, texts: list[str]) -> Rows:
 
 def translated_scored_pairs(data: Path) -> list[tuple[str, str, float]]:
     """Scored pairs in 11 languages: those whose English sentences are in no other STS set."""
-    unseen = without_held_out(scored_pairs(data), held_out_sentences(data))
-    known = {(each["first"], each["second"]) for each in unseen}
+    known = {(each["first"], each["second"]) for each in unseen_scored_pairs(data)}
     folder = data / "stsb_multi_mt" / "data"
 
     def read(path: Path) -> list[list[str]]:
@@ -226,6 +225,24 @@ def train(folder: Path, data: Path, english: Path, settings: Settings) -> None:
             print(f"step {number:,} of {settings.steps:,}: loss {loss:.4f}", flush=True)
     weights = [student.table, *(kernel.detach() for kernel in student.kernels)]
     np.savez(folder / "weights.npz", *[each.numpy() for each in weights])
+
+
+def fitted_table(rows: Rows, texts: np.ndarray, vectors: np.ndarray, *, size: int) -> np.ndarray:
+    """The table whose mean rows come nearest to vectors of texts, float32 `[size, width]`.
+
+    Args:
+        rows: The ids.
+        texts: The numbers of the texts, `[texts]`.
+        vectors: Their centred vectors, float32 `[texts, width]`.
+        size: Rows of the table.
+    """
+    from scipy.sparse import csr_array
+
+    ids, starts = rows.take(texts)
+    counts = np.diff([*starts, len(ids)])
+    weights = np.repeat(1 / counts, counts).astype(np.float32)
+    means = csr_array((weights, ids, [*starts, len(ids)]), (len(texts), size))
+    return ridge(means, vectors, np.zeros((size, vectors.shape[1]), np.float32), PENALTY)
 
 
 class _Teacher:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from use_st5.training.arguments import FileArguments as FileArguments
     from use_st5.training.arguments import TrainingArguments as TrainingArguments
     from use_st5.training.classifier import Classifier as Classifier
+    from use_st5.training.distill import ridge as ridge
     from use_st5.training.history import History as History
     from use_st5.training.jax_loop import sharded as sharded
     from use_st5.training.optimizers import Adam as Adam

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.bundled_models.dan_student import Rows
-from experiments.bundled_models.fitted_table import fitted_table
 from experiments.bundled_models.use_dan_multilingual import (
     Translation,
+    fitted_table,
     read_translations,
     shares,
     translated_scored_pairs,
