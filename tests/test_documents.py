@@ -91,7 +91,7 @@ for each in settings["filterwarnings"]:  # Warnings are errors here, too.
     warnings.filterwarnings(*parse_warning_filter(each, escape=False))
 try:
     runpy.run_path("page.py", run_name="__main__")
-except ModuleNotFoundError as error:
+except ImportError as error:  # Also that of a missing extra.
     print("could not import", repr(error.name))
 """
 
