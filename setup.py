@@ -96,16 +96,13 @@ EXTRAS["peers"] = [
     "torch==2.13.0",
     "transformers>=5.0",
 ]
-# The libraries of `use_st5.integrations`, mteb, and trackers of trainings. Not in `all`, because
-# most install PyTorch.
+# The libraries of `use_st5.integrations`, and mteb. Not in `all`, because most install PyTorch.
 EXTRAS["integrations"] = [
     "bertopic>=0.17",
     "keybert>=0.9",
     "langchain-core>=1.0",
     "langchain-openai>=1.0",
-    "mlflow>=3.4",
     "mteb>=2.26",
-    "wandb>=0.22",
 ]
 
 

@@ -92,12 +92,13 @@ def test_trackers_note_each_evaluation(
     encoder: TrainableEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The callbacks of W&B and MLflow, offline."""
-    wandb = pytest.importorskip("wandb", reason="the extra `integrations` is not installed")
+    wandb = pytest.importorskip("wandb", reason="not installed")
     wandb_keras = pytest.importorskip("wandb.integration.keras")
-    mlflow = pytest.importorskip("mlflow", reason="the extra `integrations` is not installed")
+    mlflow = pytest.importorskip("mlflow", reason="not installed")
     for name, value in {"MODE": "offline", "SILENT": "true", "DIR": str(tmp_path)}.items():
         monkeypatch.setenv(f"WANDB_{name}", value)
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    mlflow.create_experiment("toy", artifact_location=tmp_path.as_uri())
     mlflow.set_experiment("toy")
     with wandb.init(project="toy") as run, mlflow.start_run() as noted:
         callbacks = [wandb_keras.WandbMetricsLogger(), mlflow.keras.MlflowCallback()]
