@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib.util
 import socket
 import threading
 import time
@@ -247,6 +248,16 @@ def test_search_returns_the_rows_of_the_index(
         among = post(query="a", where='id in ["b", "d"] and day > "2026-11-02"').json()
         assert [hit["row"] for hit in among["queries"][0]["found"]] == [3]
         assert "where: expected one of ['id', 'day']" in error(post(query="a", where="x == 1"), 400)
+        if importlib.util.find_spec("bm25s"):
+            scores, rows = index.search(encoder, queries, k=3, where="id != 'a'", hybrid=True)
+            joined = post(queries=queries, top_k=3, where="id != 'a'", hybrid=True).json()
+            for number, answer in enumerate(joined["queries"]):  # One query a part, with its words.
+                assert [hit["row"] for hit in answer["found"]] == rows[number].tolist()
+                found_scores = [hit["score"] for hit in answer["found"]]
+                np.testing.assert_allclose(found_scores, scores[number], rtol=1e-6)
+        with monkeypatch.context() as without:
+            without.setattr(VectorIndex, "has_texts", False)
+            assert "hybrid: expected an index" in error(post(query="a", hybrid=True), 400)
         monkeypatch.setattr(index, "text", lambda row: "half \ud83d")
         assert post(query="a").json()["queries"][0]["found"][0]["text"] == "half ?"
     small = ServerLimits(answer_bytes=4 * 40)

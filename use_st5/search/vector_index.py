@@ -371,23 +371,8 @@ class VectorIndex:
         self._check_model(encoder)
         queries, _ = one_or_many(texts)
         vectors = getattr(encoder, "encode_query", encoder.encode)(queries)
-        if not hybrid:
-            return self.search_vectors(vectors, k=k, breadth=breadth, where=where)
-        from use_st5.search.words import WordIndex, reciprocal_ranks
-
-        self._words = self._words or WordIndex(self.texts())
-        depth, matching = max(k, _FUSED), None if where is None else self.matching_rows(where)
-        nearest = self.search_vectors(vectors, k=depth, breadth=breadth, where=matching)[1]
-        scores = np.full((len(queries), min(k, nearest.shape[1])), -np.inf, np.float32)
-        rows = np.full(scores.shape, -1, np.int64)
-        for place, query in enumerate(queries):
-            worded = self._words.search(query, k=depth, rows=matching)[1].tolist()
-            near = [row for row in nearest[place].tolist() if row >= 0]
-            joined = reciprocal_ranks(near, worded)
-            best = sorted(joined, key=lambda row: (-joined[row], row))[: scores.shape[1]]
-            rows[place, : len(best)] = best
-            scores[place, : len(best)] = [joined[row] for row in best]
-        return scores, rows
+        words = queries if hybrid else None
+        return self.search_vectors(vectors, k=k, breadth=breadth, where=where, words=words)
 
     def search_vectors(
         self,
@@ -396,6 +381,7 @@ class VectorIndex:
         k: int = 10,
         breadth: int | None = None,
         where: str | pc.Expression | np.ndarray | None = None,
+        words: Sequence[str] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Finds the rows with the largest cosines, or dot products if this is the index's metric.
 
@@ -411,6 +397,7 @@ class VectorIndex:
                 `note is None`, joined by `and`, `or` and `not`; or an expression of
                 `pyarrow.compute`; or the rows, ascending. A name that is no Python name is put in
                 quotes. In a text, a missing value equals no value, and is neither less nor greater.
+            words: The texts of the queries, for a hybrid search; None: by the vectors alone.
 
         Returns:
             Cosines or dot products, float32 `[queries, k]`, the largest first, and rows, int64
@@ -428,6 +415,28 @@ class VectorIndex:
         if self.metric == "cosine":
             queries = unit_rows(queries)
         queries = np.ascontiguousarray(queries, np.float32)
+        if words is None:
+            return self._nearest(queries, k, breadth, among)
+        from use_st5.search.words import WordIndex, reciprocal_ranks
+
+        self._words = self._words or WordIndex(self.texts())
+        depth = max(k, _FUSED)
+        nearest = self._nearest(queries, depth, breadth, among)[1]
+        scores = np.full((len(queries), min(k, nearest.shape[1])), -np.inf, np.float32)
+        rows = np.full(scores.shape, -1, np.int64)
+        for place, query in enumerate(words):
+            worded = self._words.search(query, k=depth, rows=among)[1].tolist()
+            near = [row for row in nearest[place].tolist() if row >= 0]
+            joined = reciprocal_ranks(near, worded)
+            best = sorted(joined, key=lambda row: (-joined[row], row))[: scores.shape[1]]
+            rows[place, : len(best)] = best
+            scores[place, : len(best)] = [joined[row] for row in best]
+        return scores, rows
+
+    def _nearest(
+        self, queries: np.ndarray, k: int, breadth: int, among: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows with the largest products, by the way of this index."""
         searched = len(self) if among is None else len(among)
         k, count = min(k, searched), min(k * breadth, searched)
         if not k:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import importlib.util
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -117,13 +118,15 @@ class RerankRequest(msgspec.Struct):
 class SearchRequest(msgspec.Struct):
     """`POST /search`: the texts of the index that are nearest to queries.
 
-    `where` is an expression of the index's fields, as `VectorIndex.search` takes it.
+    `where` is an expression of the index's fields, and `hybrid` asks for a search by the words too,
+    as `VectorIndex.search` takes them.
     """
 
     query: str | None = None
     queries: _Texts | None = None
     top_k: _Positive | None = None
     where: str | None = None
+    hybrid: bool | None = None
 
 
 _Body = TypeVar("_Body", bound=msgspec.Struct)
@@ -222,13 +225,13 @@ class _Service:
                 raise HTTPException(499 if is_lost else 503, "" if is_lost else late)
         return result.result()
 
-    def hits(self, vectors: np.ndarray, top_k: int, where: str | None, room: int) -> list[bytes]:
+    def hits(self, room: int, vectors: np.ndarray, **options: Any) -> list[bytes]:
         """Searches the index: the hits of each query in JSON, refused beyond `room` bytes."""
         assert self.index is not None
-        if where is not None and self.index.fields is None:
+        if options["where"] is not None and self.index.fields is None:
             raise HTTPException(400, "where: expected an index with fields, it has none.")
         try:
-            nearest = self.index.search_vectors(vectors, k=top_k, where=where)
+            nearest = self.index.search_vectors(vectors, **options)
         except ValueError as error:
             raise HTTPException(400, str(error)[:_ECHO]) from None
         answers = []
@@ -344,6 +347,8 @@ class _Service:
         queries = body.queries or [body.query or ""]
         if (body.query is None) == (body.queries is None):
             raise HTTPException(400, "Expected either query or queries.")
+        if body.hybrid and not (self.index.has_texts and importlib.util.find_spec("bm25s")):
+            raise HTTPException(400, "hybrid: expected an index with texts, and bm25s installed.")
         top_k = min(body.top_k or 10, len(self.index))
         vectors = await self.compute(
             self.index_model,
@@ -355,8 +360,10 @@ class _Service:
         room = self.limits.answer_bytes
         found: list[bytes] = []
         for start in range(0, len(vectors), _QUERIES):  # Others have their turn between two parts.
-            part = vectors[start : start + _QUERIES]
-            future = self.searches.submit(self.hits, part, top_k, body.where, room)
+            part = slice(start, start + _QUERIES)
+            words = queries[part] if body.hybrid else None
+            options = {"k": top_k, "where": body.where, "words": words}
+            future = self.searches.submit(self.hits, room, vectors[part], **options)
             hits = await self.finished(future, request, deadline)
             room -= sum(map(len, hits))
             found += hits
