@@ -58,6 +58,15 @@ class FakeEncoder:
             vectors[row] = np.frombuffer(digest, np.uint8) - 127.5
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
+    def document_windows(
+        self, texts: list[str], *, prompt: str = ""
+    ) -> tuple[list[str], np.ndarray]:
+        """Parts of `max_length` characters."""
+        room = (self.max_length or 1000) - len(prompt)
+        parts = [[t[n : n + room] for n in range(0, max(1, len(t)), room)] for t in texts]
+        windows = [prompt + part for some in parts for part in some]
+        return windows, np.repeat(np.arange(len(texts)), [*map(len, parts)])
+
     def similarity(self, given: list[str] | np.ndarray, *, metric: str) -> np.ndarray:
         vectors = given if isinstance(given, np.ndarray) else self.encode(given)
         assert metric in ("cosine", "dot")

@@ -347,6 +347,35 @@ def test_rows_are_added_replaced_and_removed(laws: Path, use: Callable, tmp_path
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_a_long_text_is_found_by_its_last_window(
+    laws: Path, use: Callable, fake: Any, tmp_path: Path
+) -> None:
+    fake.max_length, fake.prompts = 6, {"query": "", "document": "d:"}
+    index = ("index", "laws.csv", "--column", "Text", "--to", "long.index")
+    result = use(*index, "--windows")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.endswith("long.index: 4 texts, vectors of 8 by fake (exact)\n")
+    assert "was not read" not in result.stderr
+    assert not list(tmp_path.glob("*.partial"))
+    for query, line in (("d:a", 1), ("d:ée", 3), ("d:delt", 4)):
+        found = use("search", "long.index", query, "-k", "1", "--json").stdout
+        (hit,) = json.loads(found)["queries"][0]["found"]
+        assert (hit["line"], hit["score"]) == (line, pytest.approx(1, abs=1e-6))
+    (tmp_path / "more.csv").write_text("id,Text,domain,year\n8,new text,art,1\n")
+    update = ("index", "more.csv", "--column", "Text", "--to", "long.index", "--update")
+    assert use(*update).exit_code == 0
+    built = VectorIndex(tmp_path / "long.index")
+    assert [*built.texts()] == ["alpha", "beta", "delta", "new text"]
+    assert len(built._vectors) == 2 + 1 + 2 + 2
+    found = use("search", "long.index", "d:text", "-k", "9", "--json", "--where", "year < 1995")
+    hits = json.loads(found.stdout)["queries"][0]["found"]
+    assert [hit["text"] for hit in hits] == ["new text", "alpha"]
+    use("embed", "laws.csv", "--column", "Text", "-o", "v.npy")
+    refused = use(*index, "--windows", "--overwrite", "--vectors", "v.npy")
+    assert (refused.exit_code, "without --windows" in refused.stderr) == (2, True)
+    assert use(*update, "--windows").exit_code == 2
+
+
 def test_a_search_by_words_too(laws: Path, use: Callable) -> None:
     pytest.importorskip("bm25s", reason="the extra `search` is not installed")
     lines = use("search", "laws.index", "beta", "--hybrid").stdout.splitlines()

@@ -181,6 +181,19 @@ def test_a_long_text_gets_the_mean_of_its_windows(encoder: SentenceEncoder) -> N
     )
 
 
+def test_windows_of_documents_have_the_prompt_for_documents(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows, owners = encoder.document_windows(["a b c d e f g", "a b"])
+    assert (windows, owners.tolist()) == (["a b c d", "d e f g", "a b"], [0, 0, 1])
+    prompts = {"query": "q ", "passage": "p "}
+    monkeypatch.setattr(SentenceEncoder, "prompts", prompts)
+    for options, prompt in (({}, "p "), ({"prompt": "x "}, "x "), ({"prompt_name": "query"}, "q ")):
+        windows, owners = encoder.document_windows(["a b c d e f", ""], **options)
+        assert windows == [prompt + "a b c", prompt + "d e f", prompt]
+        assert owners.tolist() == [0, 0, 1]
+
+
 def need_onnx() -> None:
     """Skips a test without the extra."""
     for module in ("onnx", "onnxruntime"):

@@ -7,13 +7,14 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.search.test_vector_index import Hashed
+from tests.search.test_vector_index import Hashed, Split
 from use_st5.encode.similarity import unit_rows
 from use_st5.search.fields import field_table, matching_rows
 from use_st5.search.vector_index import VectorIndex
@@ -105,13 +106,17 @@ def rows_of(numbers: list[int]) -> tuple[list[str], dict[str, list]]:
     return texts, {"id": [f"{n:03}" for n in numbers], "mod": [n % 7 for n in numbers]}
 
 
-def build(folder: Path, numbers: list[int], kind: str = "exact") -> VectorIndex:
+def build(
+    folder: Path, numbers: list[int], kind: str = "exact", *, has_windows: bool = False
+) -> VectorIndex:
     if kind == "hnsw":
         pytest.importorskip("faiss", reason="the extra `search` is not installed")
     texts, fields = rows_of(numbers)
-    vectors = Hashed().encode(texts)
+    pieces, owners = Split().document_windows(texts)
+    windows: dict[str, Any] = {"windows": owners} if has_windows else {}
+    vectors = Hashed().encode(pieces if has_windows else texts)
     return VectorIndex.build(
-        folder, vectors, encoder=Hashed(), texts=texts, fields=fields, kind=kind
+        folder, vectors, encoder=Split(), texts=texts, fields=fields, kind=kind, **windows
     )
 
 
@@ -121,8 +126,12 @@ def check(index: VectorIndex, numbers: list[int]) -> None:
     assert [*index.texts()] == texts
     assert index.fields is not None
     assert index.fields.to_pydict() == fields
-    vectors, queries = unit_rows(Hashed().encode(texts)), unit_rows(Hashed().encode(["a", "b"]))
-    products = (queries @ vectors.T).astype(np.float32)
+    pieces, owners = Split().document_windows(texts)
+    if not index.has_windows:
+        pieces, owners = texts, np.arange(len(texts))
+    vectors, queries = unit_rows(Hashed().encode(pieces)), unit_rows(Hashed().encode(["a", "b"]))
+    products = np.full((2, len(texts)), -1, np.float32)
+    np.maximum.at(products, (slice(None), owners), queries @ vectors.T)
     for where, kept in (
         (None, range(len(numbers))),
         ("mod == 3", [row for row, number in enumerate(numbers) if number % 7 == 3]),
@@ -135,16 +144,20 @@ def check(index: VectorIndex, numbers: list[int]) -> None:
             np.testing.assert_allclose(scores[query], products[query, best], atol=1e-6)
 
 
+@pytest.mark.parametrize("has_windows", [False, True])
 @pytest.mark.parametrize("kind", ["exact", "hnsw", "binary"])
-def test_changes_in_any_order_give_what_all_rows_give(kind: str, tmp_path: Path) -> None:
+def test_changes_in_any_order_give_what_all_rows_give(
+    kind: str, has_windows: bool, tmp_path: Path
+) -> None:
     draw, numbers = random.Random(0), [*range(40)]
-    index = build(tmp_path / "index", numbers, kind)
+    index = build(tmp_path / "index", numbers, kind, has_windows=has_windows)
+    assert index.has_windows == has_windows
     check(index, numbers)
     for step in range(8):
         more = draw.sample(range(100), 9)
         texts, fields = rows_of(more)
         if step % 2:
-            index.add(texts, encoder=Hashed(), fields=fields, replace=True)
+            index.add(texts, encoder=Split(), fields=fields, replace=True)
             numbers = [number for number in numbers if number not in more] + more
         elif step % 4:
             gone = draw.sample(numbers, 6)

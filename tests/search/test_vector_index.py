@@ -31,6 +31,17 @@ class Hashed:
         return 3 * np.array(rows, np.float32)
 
 
+class Split(Hashed):
+    """The same for texts whose words are windows."""
+
+    def encode(self, texts: list[str], *, prompt: str = "") -> np.ndarray:
+        return super().encode([prompt + text for text in texts])
+
+    def document_windows(self, texts: list[str]) -> tuple[list[str], np.ndarray]:
+        pieces = [text.split(" ") for text in texts]
+        return sum(pieces, []), np.repeat(np.arange(len(texts)), [*map(len, pieces)])
+
+
 def build(folder: Path, **options: object) -> VectorIndex:
     encoder = Hashed()
     vectors = encoder.encode(TEXTS)
@@ -308,3 +319,48 @@ def test_words_and_vectors_are_joined_by_their_ranks(tmp_path: Path) -> None:
     index.remove(rows=[0])
     assert index.search(encoder, ["fox"], k=9, hybrid=True)[1].shape == (1, 4)
     assert index.text(index.search(encoder, ["fox"], k=1, hybrid=True)[1][0, 0]) == "red fox"
+
+
+@pytest.mark.parametrize("kind", ["exact", "hnsw", "binary"])
+def test_a_text_is_found_by_its_best_window(kind: str, tmp_path: Path) -> None:
+    if kind == "hnsw":
+        pytest.importorskip("faiss", reason="the extra `search` is not installed")
+    # The second text has more windows that are nearest to "z" than the search wants rows.
+    texts = ["a b z", "z " * 40 + "c", "d", "z e", *map(str, range(10))]
+    windows, owners = Split().document_windows(texts)
+    options = {"texts": texts, "windows": owners, "encoder": Split(), "kind": kind}
+    vectors = Split().encode(windows)
+    index = VectorIndex.build(tmp_path / "index", vectors, **options)
+    assert (len(index), index.text(3), index.has_windows) == (14, "z e", True)
+    scores, rows = index.search(Split(), ["z", "c"], k=3, breadth=60)
+    assert rows[0].tolist() == [0, 1, 3]  # Equal scores: the lower row first.
+    np.testing.assert_allclose(scores[0], 1, atol=1e-6)
+    assert rows[1, 0] == 1
+    every = index.search(Split(), ["z"], k=99, breadth=60)[1]
+    assert sorted(every[0].tolist()) == [*range(14)]
+    for wrong in (owners + 1, owners[::-1], owners[1:], owners - 1):
+        with pytest.raises(ValueError, match="windows: expected the rows of 57 vectors"):
+            VectorIndex.build(tmp_path / "index", vectors, **{**options, "windows": wrong})
+    with pytest.raises(ValueError, match="the vectors of hashed for these texts"):
+        VectorIndex.build(tmp_path / "index", vectors[::-1], **options)
+    with pytest.raises(ValueError, match="expected windows if, and only if"):
+        index.add(["f"], encoder=Split(), vectors=vectors[:1])
+    index.remove(rows=[0, 2])
+    index.add(["f", "g z"], encoder=Split())
+    assert index.search(Split(), ["z"], k=3, breadth=60)[1].tolist() == [[0, 1, 13]]
+    if kind == "exact":
+        pytest.importorskip("bm25s", reason="the extra `search` is not installed")
+        assert index.search(Split(), ["c"], k=2, hybrid=True)[1][0, 0] == 0
+    path = tmp_path / "index" / "windows.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"1")
+    with pytest.raises(ValueError, match="expected the bytes that were written"):
+        VectorIndex(tmp_path / "index")
+
+
+def test_an_index_without_the_number_of_windows_opens(tmp_path: Path) -> None:
+    build(tmp_path / "index")
+    path = tmp_path / "index" / "index.json"
+    record = json.loads(path.read_text())
+    assert record.pop("windows", 0) is None
+    path.write_text(json.dumps(record))
+    assert VectorIndex(tmp_path / "index").search(Hashed(), [TEXTS[7]], k=1)[1] == 7

@@ -251,6 +251,13 @@ class CountingEncoder:
 
         return self.encode(texts, usual=DOCUMENT, **options)
 
+    def document_windows(self, texts: list[str]) -> tuple[list[str], np.ndarray]:
+        """As of the model, with its prompt for documents, unless another is chosen."""
+        from use_st5.encode.options import DOCUMENT
+
+        prompt = self._choice.prompt_of(self._encoder, DOCUMENT)
+        return self._encoder.document_windows(texts, prompt=prompt)
+
     def say_truncated(self) -> None:
         """Prints how many texts were cut so far, if any."""
         say_truncated(self._encoder, self._truncated, self._total)

@@ -262,6 +262,9 @@ INDEX_HELP = manual(
     If the model has a prompt for documents, it is put before each text. --prompt-name and --prompt
     choose another one.
 
+    A model reads a text up to its limit. With --windows, a longer text has a vector for each of its
+    overlapping windows, and search finds it by the best one; --add and --update then do the same.
+
     --vectors takes the vectors that use-st5 embed wrote for the same texts with the same model.
     Some texts are embedded again to check this.
 
@@ -295,6 +298,9 @@ def index(
     kind: Annotated[Literal["exact", "hnsw", "binary"], typer.Option(help="The index.")] = "exact",
     metric: MetricOption = None,
     vectors: Annotated[Path | None, typer.Option(help="A .npy file of use-st5 embed.")] = None,
+    windows: Annotated[
+        bool, typer.Option("--windows", help="Store a vector for each window of a long text.")
+    ] = False,
     batch_size: BatchSizeOption = None,
     column: ColumnOption = None,
     overwrite: OverwriteOption = False,
@@ -320,9 +326,10 @@ def index(
     if (
         (source is None) != (remove is not None)
         or (add or update or remove)
-        and (overwrite or metric)
+        and (overwrite or metric or windows)
     ):
-        raise typer.BadParameter("expected INPUT or --remove; --overwrite, --metric for new ones.")
+        new = "--overwrite, --metric, --windows for new ones"
+        raise typer.BadParameter(f"expected INPUT or --remove; {new}.")
     if remove is not None:
         changed = VectorIndex(to)
         with waiting(f"changing {to}"):
@@ -341,10 +348,13 @@ def index(
             check_replaceable(to)
             check_new(to, overwrite=overwrite)
         texts, fields = _rows(source or "", column)
+        has_windows = windows if old is None else old.has_windows
+        pieces, owners, embeds = _pieces(texts, named, has_windows, vectors)
 
         def write(vectors: Path) -> None:
             encoder = CountingEncoder(load_encoder(named), named)
             rows: dict[str, Any] = {"texts": texts, "encoder": encoder, "fields": fields}
+            rows["windows"] = owners
             with waiting(f"building {to}"):
                 if old is not None:
                     old.add(vectors=_vectors(vectors), replace=update, **rows)
@@ -362,9 +372,21 @@ def index(
         options = {} if batch_size is None else {"batch_size": batch_size}
         place = to.with_name(f"{to.name}.vectors.npy")
         with sole_writer(place):
-            job = embedded(texts, place, named, "npy", options, shown=to, usual=DOCUMENT)
+            job = embedded(pieces, place, embeds, "npy", options, shown=to, usual=DOCUMENT)
             write(job.whole_file())
             job.discard()
+
+
+def _pieces(
+    texts: list[str], model: ModelChoice, has_windows: bool, vectors: Path | None
+) -> tuple[list[str], np.ndarray | None, ModelChoice]:
+    """What is embedded of the texts, the row of each window, and the model to embed it."""
+    if not has_windows:
+        return texts, None, model
+    if vectors is not None:
+        raise typer.BadParameter("--vectors expects an index without --windows.")
+    windows, owners = CountingEncoder(load_encoder(model), model).document_windows(texts)
+    return windows, owners, dataclasses.replace(model, prompt="", prompt_name=None)
 
 
 def _vectors(path: Path) -> np.ndarray:

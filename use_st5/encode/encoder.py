@@ -17,9 +17,11 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from use_st5.encode.options import (
+    DOCUMENT,
     EncodeOptions,
     SentenceTransformersKeywords,
     SentenceTransformersNames,
+    chosen_prompt,
 )
 from use_st5.encode.sentences import (
     MANY_TEXTS,
@@ -272,6 +274,29 @@ class SentenceEncoder(SentenceTransformersNames):
             vectors[empty] = 0.0
         vectors = quantized(vectors, options.precision)
         return vectors[0] if single else vectors
+
+    def document_windows(
+        self,
+        sentences: str | bytes | Iterable[str | bytes],
+        *,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+    ) -> tuple[list[str], np.ndarray]:
+        """Cuts documents that are too long into windows, whose vectors a `VectorIndex` may keep.
+
+        Windows are whole words that fill `max_length`; an eighth of one, or more, is in the next.
+        Encode them with `encode(windows, prompt="")`: they have the model's prompt for documents,
+        or the given one. Other texts stay whole.
+
+        Returns:
+            The texts and windows with the prompt before each, and the index of the text of each,
+            int64, ascending.
+        """
+        options = self._prompted({"prompt": prompt, "prompt_name": prompt_name}, DOCUMENT)
+        chosen = chosen_prompt(
+            prompt, options["prompt_name"], self.prompts, self.default_prompt_name
+        )
+        return self._limit.split(one_or_many(sentences)[0], chosen)
 
     def truncated(self, sentences: str | bytes | Iterable[str | bytes]) -> np.ndarray:
         """Returns the indices of the sentences that `encode` cuts.

@@ -37,6 +37,7 @@ Kind = Literal["exact", "hnsw", "binary"]
 _FORMAT = 2
 _RECORD, _VECTORS, _GRAPH, _CODES = "index.json", "vectors.npy", "graph.faiss", "codes.npy"
 _TEXTS, _STARTS, _FIELDS = "texts.utf8", "starts.npy", "fields.parquet"
+_WINDOWS = "windows.npy"
 _REMEDY = "Make the index again with `use-st5 index … --overwrite` or VectorIndex.build."
 # The number of rows that are written together.
 _ROWS = 16_384
@@ -61,7 +62,8 @@ _PROBES, _SAME = 16, 0.999
 class _Record:
     """The record of an index, `index.json`, which is written last.
 
-    `files` has the `bytes` and the `sha256` of each file.
+    `files` has the `bytes` and the `sha256` of each file, `windows` the number of vectors if texts
+    may have several.
     """
 
     kind: Kind
@@ -69,6 +71,7 @@ class _Record:
     model_hash: str
     dimension: Positive
     rows: Positive
+    windows: Positive | None = None
     similarity: SimilarityName = "cosine"
     files: dict[InnerPath, FileEntry] = dataclasses.field(default_factory=dict)
     format: int = _FORMAT
@@ -83,6 +86,9 @@ class VectorIndex:
 
     The index stores the hash of each file. That of a graph is compared when the index is opened,
     that of the fields when they are read; `verify` compares all.
+
+    A text that is longer than its model reads may have a vector for each of its windows: a search
+    finds it by the best one. There is still one row for each text.
 
     Rows are counted from 0, in the order of the texts. `add` appends rows. `remove` makes the
     later rows move up, so keep an `id` field to name rows for longer.
@@ -117,7 +123,12 @@ class VectorIndex:
         self.kind: Kind = record.kind
         self.model, self.model_hash = record.model, record.model_hash
         self.dimension, self.metric = record.dimension, record.similarity
-        self._vectors = self._mapped(_VECTORS, (record.rows, record.dimension), "float32")
+        count = record.windows or record.rows
+        self._vectors = self._mapped(_VECTORS, (count, record.dimension), "float32")
+        self._windows: np.ndarray | None = None
+        if record.windows is not None:
+            self.verify(_WINDOWS)  # Searches trust the numbers in it.
+            self._windows = self._mapped(_WINDOWS, (count,), "int64")
         self._graph: Any = None
         if record.kind == "hnsw":
             faiss = require("faiss", "search")
@@ -126,7 +137,7 @@ class VectorIndex:
         self._codes: np.ndarray | None = None
         if record.kind == "binary":
             words = -(-record.dimension // 64)
-            self._codes = np.array(self._mapped(_CODES, (words, record.rows), "uint64"))
+            self._codes = np.array(self._mapped(_CODES, (words, count), "uint64"))
         self._starts = None
         if _TEXTS in record.files:
             self._starts = self._mapped(_STARTS, (record.rows + 1,), "int64")
@@ -147,6 +158,7 @@ class VectorIndex:
         encoder: Any,
         texts: Sequence[str] | None = None,
         fields: Fields | None = None,
+        windows: np.ndarray | None = None,
         kind: Kind = "exact",
         metric: SimilarityName | None = None,
     ) -> VectorIndex:
@@ -162,6 +174,8 @@ class VectorIndex:
                 that the vectors belong to them. None: the origin of the vectors is not checked.
             fields: An Arrow table, or name → values, with a value for each row. A field named `id`
                 or `_id` holds texts that name the rows.
+            windows: The row of each vector, int64 `[vectors]`, ascending from 0, for an index of
+                windows; see `encoder.document_windows`. None: each text has one vector.
             kind: "exact", "hnsw" or "binary".
             metric: "cosine" or "dot"; None: the model's own, `similarity_fn_name`.
         """
@@ -174,26 +188,28 @@ class VectorIndex:
         vectors = np.asarray(vectors)
         if len(vectors.shape) != 2 or 0 in vectors.shape:
             raise ValueError(f"vectors: expected [rows, dim], received {list(vectors.shape)}.")
-        _check_vectors_of(texts, vectors, encoder)
+        owners = _owners(windows, len(vectors))
+        rows = int(owners[-1]) + 1
+        _check_vectors_of(texts, vectors, owners, encoder, windows is not None)
         table = None
         if fields is not None:
             from use_st5.search.fields import field_table
 
-            table = field_table(fields, len(vectors))
+            table = field_table(fields, rows)
         record = _Record(
             kind=kind,
             model=encoder.name,
             model_hash=encoder.identity,
             dimension=vectors.shape[1],
-            rows=vectors.shape[0],
+            rows=rows,
+            windows=None if windows is None else len(owners),
             similarity=chosen,
         )
         target = Path(folder)
         with sole_writer(target):
             check_replaceable(target)
-            _write(
-                target, record, _blocks(vectors, to_unit_length=chosen == "cosine"), texts, table
-            )
+            blocks = _blocks(vectors, to_unit_length=chosen == "cosine")
+            _write(target, record, blocks, owners, texts, table)
         return cls(target)
 
     def add(
@@ -203,6 +219,7 @@ class VectorIndex:
         encoder: Any,
         vectors: np.ndarray | None = None,
         fields: Fields | None = None,
+        windows: np.ndarray | None = None,
         replace: bool = False,
     ) -> None:
         """Appends rows; the index on the disk is the old one until the new one is complete.
@@ -215,6 +232,7 @@ class VectorIndex:
             vectors: Their vectors, as for `build`. None: the texts are encoded.
             fields: Values of the new rows. Fields of the index that are left out are missing in the
                 new rows; others are an error.
+            windows: The row of each of the `vectors` among the new ones, if the index has windows.
             replace: Whether rows whose id the index has are removed first. Otherwise such a row is
                 an error.
         """
@@ -225,20 +243,25 @@ class VectorIndex:
             self._check_model(encoder)
             if (texts is not None) != self.has_texts:
                 raise ValueError(f"{self.folder}: expected texts if, and only if, it stores texts.")
-            size = len(np.asarray(vectors) if texts is None else texts)
+            if vectors is not None and (windows is not None) != self.has_windows:
+                raise ValueError(f"{self.folder}: expected windows if, and only if, it has some.")
+            without_texts = np.asarray(vectors) if windows is None else np.unique(windows)
+            size = len(without_texts if texts is None else texts)
             table = joined_fields(self.fields, fields, size)
             all_ids = ids(table)
             old_ids, new_ids = all_ids[: len(self)], {*all_ids[len(self) :]}
             known = [row for row, id in enumerate(old_ids) if id in new_ids]
             if known and not replace:
                 raise ValueError(f"fields: expected new ids, the index has {old_ids[known[0]]!r}.")
-            encode = getattr(encoder, "encode_document", encoder.encode)
-            vectors = np.asarray(encode(texts) if vectors is None else vectors)
-            if vectors.shape != (size, self.dimension):
+            if vectors is None:
+                vectors, windows = _encoded(encoder, texts or [], self.has_windows)
+            vectors = np.asarray(vectors)
+            owners = _owners(windows, len(vectors))
+            if vectors.shape[1:] != (self.dimension,) or len(np.unique(owners)) != size:
                 expected = f"expected {[size, self.dimension]}, received {[*vectors.shape]}"
                 raise ValueError(f"vectors: {expected}.")
-            _check_vectors_of(texts, vectors, encoder)
-            self._rewrite(known, vectors, texts, table)
+            _check_vectors_of(texts, vectors, owners, encoder, self.has_windows)
+            self._rewrite(known, vectors, owners, texts, table)
 
     def remove(
         self,
@@ -279,34 +302,53 @@ class VectorIndex:
         self,
         removed: Sequence[int],
         vectors: np.ndarray | None = None,
+        owners: np.ndarray | None = None,
         texts: Iterable[str] | None = (),
         fields: pa.Table | None = None,
     ) -> None:
         """Writes the index without some rows, and with new ones; `fields` has those of all rows."""
         kept = np.delete(np.arange(len(self)), np.asarray(removed, np.int64))
         fields = self.fields if vectors is None else fields
-        count = len(kept) + (0 if vectors is None else len(vectors))
-        if not count:
-            raise ValueError(f"{self.folder}: expected to keep a row. Delete the folder instead.")
-        blocks = _blocks(self._vectors, kept, to_unit_length=False)
-        if vectors is not None:
+        places = self._places(kept)
+        all_owners = np.searchsorted(
+            kept, places if self._windows is None else self._windows[places]
+        )
+        blocks = _blocks(self._vectors, places, to_unit_length=False)
+        if vectors is not None and owners is not None:
             to_unit_length = self.metric == "cosine"
             blocks = itertools.chain(blocks, _blocks(vectors, to_unit_length=to_unit_length))
+            all_owners = np.concatenate([all_owners, owners + len(kept)])
+        if not len(all_owners):
+            raise ValueError(f"{self.folder}: expected to keep a row. Delete the folder instead.")
         if fields is not None:
             fields = fields.take(np.delete(np.arange(len(fields)), np.asarray(removed, np.int64)))
         all_texts = itertools.chain(self.texts(kept), texts or ()) if self.has_texts else None
-        record = dataclasses.replace(self._record, rows=count)
-        _write(self.folder, record, blocks, all_texts, fields)
+        windows = len(all_owners) if self.has_windows else None
+        record = dataclasses.replace(self._record, rows=int(all_owners[-1]) + 1, windows=windows)
+        _write(self.folder, record, blocks, all_owners, all_texts, fields)
         self._open()
 
     def __len__(self) -> int:
-        """Number of vectors."""
+        """Number of rows: of texts, or of vectors if there are no windows."""
         return self._record.rows
 
     @property
     def has_texts(self) -> bool:
         """Whether the index stores the texts."""
         return self._starts is not None
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether a text may have several vectors."""
+        return self._windows is not None
+
+    def _places(self, rows: np.ndarray) -> np.ndarray:
+        """The places of the vectors of rows; both are ascending."""
+        if self._windows is None:
+            return rows
+        is_chosen = np.zeros(len(self), bool)
+        is_chosen[rows] = True
+        return np.flatnonzero(is_chosen[self._windows])
 
     @property
     def fields(self) -> pa.Table | None:
@@ -436,8 +478,26 @@ class VectorIndex:
     def _nearest(
         self, queries: np.ndarray, k: int, breadth: int, among: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows with the largest products, by the way of this index."""
-        searched = len(self) if among is None else len(among)
+        """The rows with the largest products; a row with several vectors has the best one's."""
+        if self._windows is None:
+            return self._nearest_vectors(queries, k, breadth, among)
+        places = None if among is None else self._places(among)
+        searched = len(self._windows if places is None else places)
+        k = count = min(k, len(self) if among is None else len(among))
+        while True:
+            # More windows than rows, since one text may have many near ones.
+            count = min(4 * count, searched)
+            scores, windows = self._nearest_vectors(queries, count, breadth, places)
+            owners = np.where(windows < 0, -1, self._windows[windows])
+            best = _first_of_rows(scores, owners, k)
+            if count == searched or (best[1] >= 0).all():
+                return best
+
+    def _nearest_vectors(
+        self, queries: np.ndarray, k: int, breadth: int, among: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The places of the vectors with the largest products, by the way of this index's kind."""
+        searched = len(self._vectors) if among is None else len(among)
         k, count = min(k, searched), min(k * breadth, searched)
         if not k:
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
@@ -474,7 +534,7 @@ def check_replaceable(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"a file"}
-    own = {_RECORD, _VECTORS, _GRAPH, _CODES, _TEXTS, _STARTS, _FIELDS}
+    own = {_RECORD, _VECTORS, _GRAPH, _CODES, _TEXTS, _STARTS, _FIELDS, _WINDOWS}
     if _RECORD not in names or names - own:
         raise FileExistsError(f"Expected {folder} to contain only an index of use_st5.")
 
@@ -495,17 +555,20 @@ def _write(
     folder: Path,
     record: _Record,
     blocks: Iterable[np.ndarray],
+    owners: np.ndarray,
     texts: Iterable[str] | None,
     fields: pa.Table | None,
 ) -> None:
-    """Writes an index, or replaces one; `blocks` have all rows."""
+    """Writes an index, or replaces one; `blocks` have all vectors, `owners` their rows."""
     with atomic_path(folder) as temporary:
         temporary.mkdir()
-        shape, end = (record.rows, record.dimension), 0
+        shape, end = (len(owners), record.dimension), 0
         written = np.lib.format.open_memmap(temporary / _VECTORS, "w+", np.float32, shape)
         for block in blocks:
             written[end : end + len(block)] = block
             end += len(block)
+        if record.windows is not None:
+            np.save(temporary / _WINDOWS, owners)
         if record.kind == "hnsw":
             _write_graph(temporary / _GRAPH, written)
         elif record.kind == "binary":
@@ -570,16 +633,56 @@ def _write_texts(folder: Path, texts: Iterable[str], count: int) -> None:
     np.save(folder / _STARTS, starts)
 
 
-def _check_vectors_of(texts: Sequence[str] | None, vectors: np.ndarray, encoder: Any) -> None:
+def _owners(windows: np.ndarray | None, count: int) -> np.ndarray:
+    """The row of each vector: of windows, or its own."""
+    if windows is None:
+        return np.arange(count)
+    owners = np.asarray(windows, np.int64)
+    numbered = (np.diff(owners, prepend=-2) > 0).cumsum() - 1
+    if len(owners) != count or not np.array_equal(owners, numbered):
+        raise ValueError(f"windows: expected the rows of {count} vectors, ascending from 0.")
+    return owners
+
+
+def _first_of_rows(scores: np.ndarray, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first k different rows of each query, and their scores; −1 and −inf if it has fewer."""
+    best_scores = np.full((len(rows), k), -np.inf, np.float32)
+    best_rows = np.full((len(rows), k), -1, np.int64)
+    for place, of_query in enumerate(rows):
+        firsts = np.sort(np.unique(of_query, return_index=True)[1])
+        firsts = firsts[of_query[firsts] >= 0][:k]
+        best_scores[place, : len(firsts)] = scores[place, firsts]
+        best_rows[place, : len(firsts)] = of_query[firsts]
+    return best_scores, best_rows
+
+
+def _encoded(
+    encoder: Any, texts: Sequence[str], has_windows: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The vectors of documents; or those of their windows, and the place of each one's text."""
+    if not has_windows:
+        return getattr(encoder, "encode_document", encoder.encode)(texts), None
+    windows, owners = encoder.document_windows(texts)
+    return encoder.encode(windows, prompt=""), owners
+
+
+def _check_vectors_of(
+    texts: Sequence[str] | None,
+    vectors: np.ndarray,
+    owners: np.ndarray,
+    encoder: Any,
+    has_windows: bool,
+) -> None:
     """Checks that vectors belong to texts, of which some are encoded again."""
     if texts is None:
         return
-    rows = vectors.shape[0]
-    places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int)).tolist()
-    given = vectors[places]
+    rows = int(owners.max(initial=-1)) + 1
+    places = np.unique(np.linspace(0, rows - 1, min(rows, _PROBES)).astype(int))
+    given = vectors[np.flatnonzero(np.isin(owners, places))]
     # The vectors should have the prompt for documents, but may also have none.
-    encoders = getattr(encoder, "encode_document", encoder.encode), encoder.encode
-    for encode in encoders if len(texts) == rows else ():
+    ways = [lambda some: _encoded(encoder, some, has_windows)[0]]
+    ways += [] if has_windows else [encoder.encode]
+    for encode in ways if len(texts) == rows else ():
         own = np.asarray(encode([texts[place] for place in places]))
         if own.shape == given.shape:
             # A zero vector has no direction, and a cosine of 0 with every other.
