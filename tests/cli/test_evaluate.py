@@ -412,7 +412,7 @@ def test_models_that_cannot_be_had(
     ("arguments", "code", "message"),
     [
         ((), 2, "expected a model, or --list"),
-        ((MODEL, "--tasks", "nonsense"), 2, "groups (toys, trouble, some, light) or all, received"),
+        ((MODEL, "--tasks", "nonsense"), 2, "groups (toys, trouble, some, light, multilingual) or"),
         ((MODEL, "--no-cache", "--cache", "here"), 2, "received both"),
         ((MODEL, "--tasks", "own", "--out", "data"), 1, "found something else"),
     ],

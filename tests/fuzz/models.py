@@ -41,7 +41,10 @@ def model_check(name: str) -> Check:
         vectors = encode(texts)
         assert vectors.shape == (len(texts), encoder.dimension)
         assert np.isfinite(vectors).all(), "not finite"
-        _equal(np.linalg.norm(vectors, axis=1), 1.0, "unit length")
+        lengths = np.linalg.norm(vectors, axis=1)
+        if name == "use_dan_multilingual":  # Zeros stand for a text without pieces.
+            lengths = lengths[lengths > 0]
+        _equal(lengths, 1.0, "unit length")
         some, expected = texts[::_OTHER_WAYS], vectors[::_OTHER_WAYS]
         _equal(encode(cleaned(some)[::-1], 37)[::-1], expected, "str in another order")
         raw = [encoder.model(tf.constant(some[i : i + _RAW])) for i in range(0, len(some), _RAW)]

@@ -60,7 +60,7 @@ def benchmark(
         models = [
             name
             for name, each in manifests.items()
-            if has_text or (each and each.tokenizer != "sentencepieces")
+            if has_text or (each and "sentencepieces" not in str(each.tokenizer))
         ]
     folders = [(model, str(model_folder(model))) for model in models]
     results = [
