@@ -17,8 +17,7 @@ HELP = manual(
 
     The vector of a text is the mean of a table's rows, one for each token. The rows are the vectors
     that the encoder gives for each token alone, shortened to their principal components; frequent
-    tokens get a small weight (the method of model2vec). It takes less than a minute for a small
-    encoder.
+    tokens get a small weight (the method of model2vec).
 
     With --texts, lines like the texts that the model will read, the rows are then fitted to the
     encoder's vectors of these texts, and the weights come from their tokens: a better model, after
@@ -60,7 +59,6 @@ def distill(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Makes a static model from any encoder."""
-    place = as_written(to)
     with sole_model(to, overwrite=overwrite):
         start_keras("distill")
         from use_st5.training.distill import distill as write_distilled
@@ -78,7 +76,7 @@ def distill(
                 log=say,
             )
     size = f"{manifest.parameters:,} parameters, {manifest.size_bytes / 1e6:,.1f} MB"
-    say(f"{place}: {dimension} dimensions, {size}")
+    say(f"{as_written(to)}: {dimension} dimensions, {size}")
 
 
 def _lines(file: str | None, column: str | None) -> list[str]:

@@ -180,6 +180,13 @@ _WORDS: dict[str, tuple[Any, str]] = {
     "score_range": (str, "LOW,HIGH"),
     "micro_batch_size": (str, "INTEGER|auto"),
 }
+# Options with numbers in a word: how the word is read, and its form.
+_SEVERAL = "numbers with commas between them"
+_NUMBERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "matryoshka_dimensions": (lambda word: tuple(map(int, word.split(","))), _SEVERAL),
+    "score_range": (lambda word: tuple(map(float, word.split(","))), _SEVERAL),
+    "micro_batch_size": (lambda word: word if word == "auto" else int(word), "a number or auto"),
+}
 
 
 def _argument_options() -> list[inspect.Parameter]:
@@ -238,20 +245,14 @@ def _read(name: str, value: Any) -> Any:
         return _one_or_by_name("--prompts", "COLUMN=TEXT", value)
     if name == "freeze":
         return tuple(part for part in value if part != "nothing")
-    if name not in ("matryoshka_dimensions", "score_range", "micro_batch_size"):
+    if name not in _NUMBERS:
         return value
+    read, form = _NUMBERS[name]
     try:
-        if name == "micro_batch_size":
-            return value if value == "auto" else int(value)
-        number = int if name == "matryoshka_dimensions" else float
-        return tuple(map(number, value.split(",")))
+        return read(value)
     except ValueError as error:
-        hint = f"--{name.replace('_', '-')}"
-        form = (
-            "a number or auto" if name == "micro_batch_size" else "numbers with commas between them"
-        )
         reason = f"expected {form}, received {value!r}."
-        raise typer.BadParameter(reason, param_hint=hint) from error
+        raise typer.BadParameter(reason, param_hint=f"--{name.replace('_', '-')}") from error
 
 
 def _one_or_by_name(option: str, form: str, given: Sequence[str]) -> str | dict[str, str]:
