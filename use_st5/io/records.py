@@ -70,9 +70,11 @@ def parse_record(
 ) -> Kind:
     """Does the same for JSON in memory; `where` says where it comes from."""
     with _one_line_errors(where, remedy):
+        # Decoded here: msgspec's versions word the error of bytes that are not UTF-8 differently.
+        text = content if isinstance(content, str) else content.decode()
         if not_finite:
-            return msgspec.convert(json.loads(content), kind, dec_hook=_custom)
-        return msgspec.json.decode(content, type=kind, dec_hook=_custom)
+            return msgspec.convert(json.loads(text), kind, dec_hook=_custom)
+        return msgspec.json.decode(text, type=kind, dec_hook=_custom)
 
 
 def check_record(value: Any, kind: type[Kind], *, where: str, remedy: str) -> Kind:
