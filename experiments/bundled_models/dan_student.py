@@ -66,6 +66,65 @@ class Rows:
         return self._ids[places], starts
 
 
+class Objective:
+    """What a student learns: teachers' vectors, the cosines in a batch, and scored pairs.
+
+    Args:
+        width: Of the student's vectors.
+        teacher_widths: Of the teachers' vectors; a matrix each maps the student's to them.
+        settings: The training.
+
+    Attributes:
+        projections: Those matrices.
+    """
+
+    def __init__(self, width: int, teacher_widths: Sequence[int], settings: Settings) -> None:
+        import torch
+
+        self._torch, self._settings = torch, settings
+        self.projections = [
+            (0.5 * width**-0.5 * torch.randn(width, outputs)).requires_grad_()
+            for outputs in teacher_widths
+        ]
+
+    def __call__(
+        self,
+        vectors: Any,
+        parts: Sequence[tuple[np.ndarray, np.ndarray]],
+        scores: np.ndarray,
+    ) -> Any:
+        """The loss of a batch.
+
+        Args:
+            vectors: The student's unit vectors of the texts, `[texts, width]`: of each part, then
+                of the first and second texts of the scored pairs.
+            parts: For each teacher the numbers of the texts that it read, `[texts]`, and its unit
+                vectors of them, `[texts, teacher_width]`.
+            scores: Of the pairs, 0 to 1, `[pairs]`.
+        """
+        torch, settings = self._torch, self._settings
+        sizes = [*(len(texts) for texts, _ in parts), 2 * len(scores)]
+        *own, of_pairs = torch.split(vectors, sizes)
+        loss = torch.zeros(())
+        for ours, projection, (texts, teacher) in zip(own, self.projections, parts, strict=True):
+            target = torch.tensor(teacher)
+            projected = torch.nn.functional.normalize(ours @ projection)
+            loss = loss + 1 - (projected * target).sum(1).mean()
+            cosines = target @ target.T
+            same = torch.tensor(texts[:, None] == texts)
+            shares = dict.fromkeys(settings.short, 0.1)
+            shares[vectors.shape[1]] = 1 - sum(shares.values())
+            for width, share in shares.items():
+                short = torch.nn.functional.normalize(ours[:, :width])
+                errors = ((short @ short.T - cosines) ** 2).masked_fill(same, 0.0)
+                loss = loss + settings.similarity * share * errors.mean()
+        if len(scores):
+            first, second = of_pairs.reshape(2, len(scores), -1)
+            errors = ((first * second).sum(1) - torch.tensor(scores)) ** 2
+            loss = loss + settings.score * errors.mean()
+        return loss
+
+
 class Student:
     """The model in PyTorch: the mean of the table's rows, the layers of `ResidualFeedForward`.
 
@@ -90,12 +149,8 @@ class Student:
         self.table = torch.tensor(table)
         self._moments = torch.zeros_like(self.table), torch.zeros_like(self.table)
         self.kernels = [torch.tensor(kernel).requires_grad_() for kernel in kernels]
-        width = kernels[-1].shape[1]
-        self._projections = [
-            (0.5 * width**-0.5 * torch.randn(width, outputs)).requires_grad_()
-            for outputs in teacher_widths
-        ]
-        self._parameters = [*self.kernels, *self._projections]
+        self.loss = Objective(kernels[-1].shape[1], teacher_widths, settings)
+        self._parameters = [*self.kernels, *self.loss.projections]
         self._dense = torch.optim.Adam(self._parameters, betas=(0.9, 0.98))
 
     def vectors(self, rows: Any, ids: Any, starts: Any) -> Any:
@@ -121,9 +176,8 @@ class Student:
             number: Of the step, from 1.
             ids: Flat ids of the texts: of each part, then the first and second texts of pairs.
             starts: The place where each text begins.
-            parts: For each teacher the numbers of the texts that it read, `[texts]`, and its unit
-                vectors of them, `[texts, teacher_width]`.
-            scores: Of the pairs, 0 to 1, `[pairs]`.
+            parts: As in `Objective`.
+            scores: As in `Objective`.
         """
         torch, settings = self._torch, self._settings
         used, places = np.unique(ids, return_inverse=True)
@@ -149,35 +203,6 @@ class Student:
             change = mean / (1 - 0.9**number) / size
             self.table[used] = rows.detach() - share * settings.table_rate * change
         return float(loss.detach())
-
-    def loss(
-        self,
-        vectors: Any,
-        parts: Sequence[tuple[np.ndarray, np.ndarray]],
-        scores: np.ndarray,
-    ) -> Any:
-        """The loss of a batch with the student's `vectors`, `[texts, width]`; as in `step`."""
-        torch, settings = self._torch, self._settings
-        sizes = [*(len(texts) for texts, _ in parts), 2 * len(scores)]
-        *own, of_pairs = torch.split(vectors, sizes)
-        loss = torch.zeros(())
-        for ours, projection, (texts, teacher) in zip(own, self._projections, parts, strict=True):
-            target = torch.tensor(teacher)
-            projected = torch.nn.functional.normalize(ours @ projection)
-            loss = loss + 1 - (projected * target).sum(1).mean()
-            cosines = target @ target.T
-            same = torch.tensor(texts[:, None] == texts)
-            shares = dict.fromkeys(settings.short, 0.1)
-            shares[vectors.shape[1]] = 1 - sum(shares.values())
-            for width, share in shares.items():
-                short = torch.nn.functional.normalize(ours[:, :width])
-                errors = ((short @ short.T - cosines) ** 2).masked_fill(same, 0.0)
-                loss = loss + settings.similarity * share * errors.mean()
-        if len(scores):
-            first, second = of_pairs.reshape(2, len(scores), -1)
-            errors = ((first * second).sum(1) - torch.tensor(scores)) ** 2
-            loss = loss + settings.score * errors.mean()
-        return loss
 
 
 def schedule(step: int, steps: int, *, warm_up: int = 100) -> float:

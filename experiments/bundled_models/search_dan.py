@@ -30,7 +30,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -129,44 +130,86 @@ def started(folder: Path, start: str) -> list[np.ndarray]:
     return [np.vstack([table[:FIRST_TERM_ID], *rows, buckets]), *kernels]
 
 
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """The texts of an update.
+
+    Attributes:
+        texts: Their numbers: of each part, then the first and second texts of scored pairs.
+        parts: As in `Objective`.
+        scores: As in `Objective`.
+    """
+
+    texts: np.ndarray
+    parts: list[tuple[np.ndarray, np.ndarray]]
+    scores: np.ndarray
+
+
+class SearchBatches:
+    """The batches of a training.
+
+    Args:
+        folder: That of `write_texts`, with `texts.npy`.
+        data: The folder of the corpora.
+        second: The second teacher's vectors of the sentences, `[sentences, width]`.
+        settings: The training.
+
+    Attributes:
+        texts: All texts, in the order of their numbers.
+        widths: Of the vectors that both teachers give.
+    """
+
+    def __init__(self, folder: Path, data: Path, second: np.ndarray, settings: Settings) -> None:
+        texts, sentences = read_texts(folder), read_texts(folder, "sentences")
+        self._settings, self._second = settings, second
+        self._first = np.load(folder / "texts.npy", mmap_mode="r")
+        numbers = {text: number for number, text in enumerate(texts)}
+        named = ((query, passage) for _, query, passage in read_pairs(data))
+        pairs = numbered(named, numbers)
+        if not (folder / "negatives.npy").exists():
+            np.save(folder / "negatives.npy", hard_negatives(self._first, pairs))
+        self._pairs = np.hstack([pairs, np.load(folder / "negatives.npy")[:, None]])
+        self._altered = numbered(
+            ((_one_line(a), _one_line(b)) for a, b in altered_pairs(folder, data)),
+            {text: number for number, text in enumerate(sentences)},
+        )
+        self._in_texts = np.array([numbers[text] for text in sentences])
+        scored = (each.values() for each in unseen_scored_pairs(data))
+        firsts, seconds, scores = zip(*scored, strict=True)
+        self._scores = np.array(scores, np.float32)
+        self._of_search = len(texts)
+        self.texts = [*texts, *firsts, *seconds]
+        self.widths = (self._first.shape[1], self._first.shape[1] + second.shape[1])
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yields batches without an end."""
+        settings, rng = self._settings, np.random.default_rng(self._settings.seed)
+        of_pairs = shuffled(rng, len(self._pairs), settings.pairs)
+        of_passages = shuffled(rng, self._of_search, settings.passages)
+        of_altered = shuffled(rng, len(self._altered), settings.altered)
+        of_sentences = shuffled(rng, len(self._in_texts), settings.sentences)
+        of_scored = shuffled(rng, len(self._scores), settings.scored)
+        while True:
+            search = np.concatenate([self._pairs[next(of_pairs)].ravel(), next(of_passages)])
+            chosen = np.concatenate([self._altered[next(of_altered)].ravel(), next(of_sentences)])
+            in_texts, pair = self._in_texts[chosen], next(of_scored)
+            both = [unit_rows(self._first[in_texts]), unit_rows(self._second[chosen])]
+            parts = [(search, unit_rows(self._first[search]))]
+            parts += [(chosen, np.hstack(both) / 2**0.5)]
+            first = self._of_search + pair
+            read = np.concatenate([search, in_texts, first, len(self._scores) + first])
+            yield Batch(read, parts, self._scores[pair])
+
+
 def train(folder: Path, data: Path, start: str, settings: Settings) -> None:
     """Trains the model, and writes its weights to `weights.npz`."""
-    texts = read_texts(folder)
-    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
-    teacher = np.load(folder / "texts.npy", mmap_mode="r")
-    numbers = {text: number for number, text in enumerate(texts)}
-    named = ((query, passage) for _, query, passage in read_pairs(data))
-    pairs = numbered(named, numbers)
-    if not (folder / "negatives.npy").exists():
-        np.save(folder / "negatives.npy", hard_negatives(teacher, pairs))
-    pairs = np.hstack([pairs, np.load(folder / "negatives.npy")[:, None]])
-    sentences = read_texts(folder, "sentences")
     second = np.load(folder / "sentences.npy", mmap_mode="r")
-    altered = numbered(
-        ((_one_line(a), _one_line(b)) for a, b in altered_pairs(folder, data)),
-        {text: number for number, text in enumerate(sentences)},
-    )
-    in_texts = np.array([numbers[text] for text in sentences])
-    scored = (each.values() for each in unseen_scored_pairs(data))
-    firsts, seconds, given = zip(*scored, strict=True)
-    scores = np.array(given, np.float32)
-    rows = Rows(*NGramIds(vocabulary).flat([*texts, *firsts, *seconds]))
-    widths = (teacher.shape[1], teacher.shape[1] + second.shape[1])
-    student = Student(*started(folder, start), teacher_widths=widths, settings=settings)
-    rng = np.random.default_rng(settings.seed)
-    of_pairs = shuffled(rng, len(pairs), settings.pairs)
-    of_passages = shuffled(rng, len(texts), settings.passages)
-    of_altered = shuffled(rng, len(altered), settings.altered)
-    of_sentences = shuffled(rng, len(sentences), settings.sentences)
-    of_scored = shuffled(rng, len(scores), settings.scored)
-    for number in range(1, settings.steps + 1):
-        search = np.concatenate([pairs[next(of_pairs)].ravel(), next(of_passages)])
-        chosen = np.concatenate([altered[next(of_altered)].ravel(), next(of_sentences)])
-        both = [unit_rows(teacher[in_texts[chosen]]), unit_rows(second[chosen])]
-        parts = [(search, unit_rows(teacher[search])), (chosen, np.hstack(both) / 2**0.5)]
-        pair = next(of_scored) + len(texts)
-        read = np.concatenate([search, in_texts[chosen], pair, len(scores) + pair])
-        loss = student.step(number, *rows.take(read), parts, scores[pair - len(texts)])
+    batches = SearchBatches(folder, data, second, settings)
+    vocabulary = NGramVocabulary.load(folder / "vocabulary.txt")
+    rows = Rows(*NGramIds(vocabulary).flat(batches.texts))
+    student = Student(*started(folder, start), teacher_widths=batches.widths, settings=settings)
+    for number, batch in enumerate(itertools.islice(batches, settings.steps), start=1):
+        loss = student.step(number, *rows.take(batch.texts), batch.parts, batch.scores)
         if number % 500 == 0:
             print(f"step {number:,} of {settings.steps:,}: loss {loss:.4f}", flush=True)
     weights = [student.table, *(kernel.detach() for kernel in student.kernels)]
