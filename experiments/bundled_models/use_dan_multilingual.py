@@ -183,7 +183,7 @@ def train(folder: Path, data: Path, english: Path, settings: Settings) -> None:
     The texts have the order: English sides, English texts, translations, scored pairs.
     """
     sides, texts = read_texts(folder, "english"), read_texts(english)
-    teacher = _Teacher(folder / "english.npy", english / "texts.npy")
+    teacher = TeacherVectors(folder / "english.npy", english / "texts.npy")
     numbers = {text: number for number, text in enumerate(texts, start=len(sides))}
     named = ((query, passage) for _, query, passage in read_pairs(data))
     pairs = numbered(named, numbers)
@@ -245,7 +245,7 @@ def fitted_table(rows: Rows, texts: np.ndarray, vectors: np.ndarray, *, size: in
     return ridge(means, vectors, np.zeros((size, vectors.shape[1]), np.float32), PENALTY)
 
 
-class _Teacher:
+class TeacherVectors:
     """Unit vectors by the number of a text, over several files."""
 
     def __init__(self, *paths: Path) -> None:

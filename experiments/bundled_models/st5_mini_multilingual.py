@@ -1,0 +1,217 @@
+"""Sentence-T5 for 29 languages, the bundled model `st5_mini_multilingual`.
+
+It starts with the layers of `st5_mini_en` and with a table from `use_dan_multilingual`, in whose
+space pieces of all languages lie together: a piece that T5's English vocabulary has keeps its row;
+the row of another is a linear function of its row in the USE-DAN, fitted on the shared pieces.
+Then the whole model learns as `use_dan_multilingual` does, from the vectors of all-MiniLM-L6-v2:
+for English text the teacher's own, for a translation those of its English side.
+
+FOLDER is that of `use_dan_multilingual`, ENGLISH that of `search_dan`; both have the teacher's
+vectors.
+
+    python -m experiments.bundled_models.st5_mini_multilingual start FOLDER
+    KERAS_BACKEND=torch python -m experiments.bundled_models.st5_mini_multilingual train FOLDER \
+        --data DATA --english ENGLISH
+    python -m experiments.bundled_models.st5_mini_multilingual export FOLDER OUT --data DATA
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.bundled_models.dan_student import Settings, shuffled
+from experiments.bundled_models.search_dan import Batch, numbered, read_texts
+from experiments.bundled_models.search_text import read_pairs
+from experiments.bundled_models.search_transformer import built_model, text_ids, write_start
+from experiments.bundled_models.transformer_student import TransformerStudent
+from experiments.bundled_models.use_dan_multilingual import (
+    WIDTH,
+    TeacherVectors,
+    read_translations,
+    shares,
+    translated_scored_pairs,
+)
+
+NAME = "st5_mini_multilingual"
+PIECES, MAX_LENGTH = 40_000, 256
+SETTINGS = Settings(
+    steps=1_700,
+    pairs=8,
+    passages=24,
+    sentences=32,
+    altered=0,
+    scored=24,
+    table_rate=2e-3,
+    dense_rate=8e-4,
+    score=0.2,
+)
+TRANSLATIONS = 128  # in a batch; `sentences` of them with their English sides
+_SPECIAL = ("<pad>", "</s>", "<unk>")
+
+
+def fewer_pieces(content: bytes, count: int = PIECES) -> bytes:
+    """The SentencePiece model of T5's special pieces, all characters, and the likeliest pieces."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto = sentencepiece_model_pb2.ModelProto.FromString(content)
+    by_name = {each.piece: each for each in proto.pieces}
+    others = [each for each in proto.pieces if each.piece not in {*_SPECIAL, "<s>"}]
+    others.sort(key=lambda each: (len(each.piece) > 1, -each.score))
+    chosen = [by_name[name] for name in _SPECIAL] + others[: count - len(_SPECIAL)]
+    del proto.pieces[:]
+    proto.pieces.extend(chosen)
+    spec = proto.trainer_spec
+    spec.pad_id, spec.eos_id, spec.unk_id, spec.bos_id = 0, 1, 2, -1
+    spec.vocab_size = count
+    return bytes(proto.SerializeToString())
+
+
+def start_table(names: list[str], dan: dict[str, np.ndarray], t5: dict[str, np.ndarray]) -> Any:
+    """The rows of the table, float32 `[pieces, width]`.
+
+    Args:
+        names: The pieces.
+        dan: The rows of `use_dan_multilingual` by piece.
+        t5: Those of `st5_mini_en`.
+    """
+    shared = [name for name in names if name in t5 and name in dan]
+    inputs = np.stack([np.append(dan[name], 1.0) for name in shared])
+    fit = np.linalg.lstsq(inputs, np.stack([t5[name] for name in shared]), rcond=1e-3)[0]
+    rows = [t5[n] if n in t5 else np.append(dan[n], 1.0) @ fit for n in names]
+    return np.stack(rows).astype(np.float32)
+
+
+def start(folder: Path, run: Path) -> None:
+    """Writes the start for `train`."""
+    import sentencepiece
+
+    import use_st5
+    from use_st5.models import SentenceT5
+    from use_st5.tokenizers import SentencePieceTokenizer
+
+    def names(content: bytes) -> list[str]:
+        pieces: Any = sentencepiece.SentencePieceProcessor(model_proto=content)
+        return [pieces.id_to_piece(number) for number in range(len(pieces))]
+
+    content = (folder / "pieces.model").read_bytes()
+    fewer = fewer_pieces(content)
+    dan: Any = use_st5.TrainableEncoder.load("use_dan_multilingual").model
+    english: Any = use_st5.TrainableEncoder.load("st5_mini_en")
+    english.export(run / "english", precision="int8")
+    english_pieces = (run / "english/assets/sentencepiece.model").read_bytes()
+    table, *layers = english.model.get_weights()
+    of_dan = dict(zip(names(content), dan.get_weights()[0], strict=True))
+    of_t5 = dict(zip(names(english_pieces), table, strict=False))
+    rows = start_table(names(fewer), of_dan, of_t5)
+    config = dataclasses.replace(english.model.config, vocabulary_size=len(rows))
+    model = SentenceT5(config, projection_dim=english.model.projection_dim)
+    model.build()
+    model.set_weights([rows, *layers])
+    write_start(run, use_st5.TrainableEncoder(model, SentencePieceTokenizer(fewer)))
+
+
+class MultilingualBatches:
+    """The batches of a training; the texts have the order of `use_dan_multilingual`.
+
+    Args:
+        folder: That of `use_dan_multilingual`.
+        data: The folder of the corpora.
+        english: The folder of `search_dan`.
+        settings: The training.
+
+    Attributes:
+        texts: English sides, English texts, translations, scored pairs.
+    """
+
+    def __init__(self, folder: Path, data: Path, english: Path, settings: Settings) -> None:
+        self._settings = settings
+        sides, texts = read_texts(folder, "english"), read_texts(english)
+        self._teacher = TeacherVectors(folder / "english.npy", english / "texts.npy")
+        numbers = {text: number for number, text in enumerate(texts, start=len(sides))}
+        named = ((query, passage) for _, query, passage in read_pairs(data))
+        pairs = numbered(named, numbers)
+        negatives = len(sides) + np.load(english / "negatives.npy")[:, None]
+        self._pairs = np.hstack([pairs, negatives])
+        translations = [*read_translations(data)]
+        side_numbers = {side: number for number, side in enumerate(sides)}
+        self._side_of = np.array([side_numbers[each.english] for each in translations])
+        self._totals = np.cumsum(shares(translations))
+        firsts, seconds, scores = zip(*translated_scored_pairs(data), strict=True)
+        self._scores = np.array(scores, np.float32)
+        self._sides, self._first = len(sides), len(sides) + len(texts)
+        self.texts = [*sides, *texts, *(each.text for each in translations), *firsts, *seconds]
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yields batches without an end."""
+        settings, rng = self._settings, np.random.default_rng(self._settings.seed)
+        of_pairs = shuffled(rng, len(self._pairs), settings.pairs)
+        of_texts = shuffled(rng, self._first - self._sides, settings.passages)
+        of_scored = shuffled(rng, len(self._scores), settings.scored)
+        while True:
+            drawn = np.searchsorted(self._totals[:-1], rng.random(TRANSLATIONS))
+            sides = self._side_of[drawn]
+            passages = self._sides + next(of_texts)
+            own = [sides[: settings.sentences], self._pairs[next(of_pairs)].ravel(), passages]
+            part = np.concatenate([*own, self._first + drawn])
+            vectors = self._teacher[np.concatenate([*own, sides])]
+            pair = next(of_scored)
+            scored = self._first + len(self._side_of) + pair
+            read = np.concatenate([part, scored, len(self._scores) + scored])
+            yield Batch(read, [(part, vectors)], self._scores[pair])
+
+
+def train(folder: Path, run: Path, data: Path, english: Path, settings: Settings) -> None:
+    """Trains the model, and writes its weights to `weights.npz` in `run`."""
+    batches = MultilingualBatches(folder, data, english, settings)
+    ids = text_ids(run, batches.texts)
+    model = built_model(run, dtype="mixed_bfloat16", weights="start.npz")
+    student = TransformerStudent(model, teacher_widths=(WIDTH,), settings=settings)
+    student.train(iter(batches), ids.__getitem__, run)
+
+
+def export(run: Path, data: Path, target: Path) -> None:
+    """Writes the trained model as a SavedModel in int8."""
+    import use_st5
+
+    languages = ["en", *sorted({each.language for each in read_translations(data)})]
+    encoder = use_st5.TrainableEncoder(
+        built_model(run, dtype=None, weights="weights.npz"),
+        use_st5.TrainableEncoder.load(run / "start").tokenizer,
+        name=NAME,
+        max_length=MAX_LENGTH,
+        metadata={"languages": languages, "license": "Apache-2.0", "seed": SETTINGS.seed},
+    )
+    encoder.export(target, precision="int8")
+
+
+def main() -> None:
+    """Reads the command."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True, dest="command")
+    parsers = {name: commands.add_parser(name) for name in ("start", "train", "export")}
+    for command in parsers.values():
+        command.add_argument("folder", type=Path, metavar="FOLDER")
+    for name in ("train", "export"):
+        parsers[name].add_argument("--data", type=Path, required=True)
+    parsers["train"].add_argument("--english", type=Path, required=True, help="of search_dan")
+    parsers["train"].add_argument("--steps", type=int, default=SETTINGS.steps)
+    parsers["export"].add_argument("target", type=Path, metavar="OUT")
+    options = parser.parse_args()
+    run = options.folder / NAME
+    if options.command == "start":
+        start(options.folder, run)
+    elif options.command == "train":
+        settings = dataclasses.replace(SETTINGS, steps=options.steps)
+        train(options.folder, run, options.data, options.english, settings)
+    else:
+        export(run, options.data, options.target)
+
+
+if __name__ == "__main__":
+    main()
