@@ -70,8 +70,7 @@ def parse_record(
 ) -> Kind:
     """Does the same for JSON in memory; `where` says where it comes from."""
     with _one_line_errors(where, remedy):
-        # Decoded here: msgspec's versions word the error of bytes that are not UTF-8 differently.
-        text = content if isinstance(content, str) else content.decode()
+        text = content if isinstance(content, str) else content.decode()  # msgspec's errors vary
         if not_finite:
             return msgspec.convert(json.loads(text), kind, dec_hook=_custom)
         return msgspec.json.decode(text, type=kind, dec_hook=_custom)
