@@ -23,7 +23,7 @@ MEGABYTE = 1_000_000
 DEVELOPMENT = {
     "use_dan_en": 0.865,
     "use_dan_multilingual": 0.82,
-    "use_transformer_en": 0.872,
+    "use_transformer_en": 0.88,
     "st5_mini_en": 0.874,
 }
 

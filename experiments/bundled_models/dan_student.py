@@ -66,6 +66,21 @@ class Rows:
         return self._ids[places], starts
 
 
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """The texts of an update.
+
+    Attributes:
+        texts: Their numbers: of each part, then the first and second texts of scored pairs.
+        parts: As in `Objective`.
+        scores: As in `Objective`.
+    """
+
+    texts: np.ndarray
+    parts: list[tuple[np.ndarray, np.ndarray]]
+    scores: np.ndarray
+
+
 class Objective:
     """What a student learns: teachers' vectors, the cosines in a batch, and scored pairs.
 

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.bundled_models.dan_student import Rows, Settings, Student, shuffled
+from experiments.bundled_models.dan_student import Batch, Rows, Settings, Student, shuffled
 from experiments.bundled_models.search_text import hard_negatives, read_pairs, search_texts
 from experiments.bundled_models.teacher import Teacher, unit_rows
 from experiments.bundled_models.teacher_tasks import unseen_scored_pairs
@@ -128,21 +128,6 @@ def started(folder: Path, start: str) -> list[np.ndarray]:
     rows = [known[term] for term in (*vocabulary.unigrams, *vocabulary.bigrams)]
     buckets = table[old.unigram_bucket_id :][: vocabulary.unigram_buckets]
     return [np.vstack([table[:FIRST_TERM_ID], *rows, buckets]), *kernels]
-
-
-@dataclasses.dataclass(frozen=True)
-class Batch:
-    """The texts of an update.
-
-    Attributes:
-        texts: Their numbers: of each part, then the first and second texts of scored pairs.
-        parts: As in `Objective`.
-        scores: As in `Objective`.
-    """
-
-    texts: np.ndarray
-    parts: list[tuple[np.ndarray, np.ndarray]]
-    scores: np.ndarray
 
 
 class SearchBatches:

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.bundled_models.dan_student import Settings, shuffled
-from experiments.bundled_models.search_dan import Batch, numbered, read_texts
+from experiments.bundled_models.dan_student import Batch, Settings, shuffled
+from experiments.bundled_models.search_dan import numbered, read_texts
 from experiments.bundled_models.search_text import read_pairs
 from experiments.bundled_models.search_transformer import built_model, text_ids, write_start
 from experiments.bundled_models.transformer_student import TransformerStudent
@@ -57,9 +57,10 @@ _SPECIAL = ("<pad>", "</s>", "<unk>")
 
 def fewer_pieces(content: bytes, count: int = PIECES) -> bytes:
     """The SentencePiece model of T5's special pieces, all characters, and the likeliest pieces."""
-    from sentencepiece import sentencepiece_model_pb2
+    from sentencepiece import sentencepiece_model_pb2 as messages
 
-    proto = sentencepiece_model_pb2.ModelProto.FromString(content)
+    model_type: Any = vars(messages)["ModelProto"]  # made at import: no type checker knows it
+    proto = model_type.FromString(content)
     by_name = {each.piece: each for each in proto.pieces}
     others = [each for each in proto.pieces if each.piece not in {*_SPECIAL, "<s>"}]
     others.sort(key=lambda each: (len(each.piece) > 1, -each.score))

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from experiments.bundled_models.dan_student import Objective, Settings, schedule
+from experiments.bundled_models.dan_student import Batch, Objective, Settings, schedule
 
 _TOGETHER = 2048  # tokens, padding included
 _WIDTHS = (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256)
@@ -22,14 +22,6 @@ _SAVED_EVERY = 600  # seconds
 _SHORT, _SHORT_SHARE = 128, 0.8
 # T5 does not divide attention's scores; its queries learn more slowly (`st5_mini_en`).
 _QUERY_SHARE = 1 / 8
-
-
-class Batch(Protocol):
-    """The numbers of an update's texts, and the arguments of `Objective`."""
-
-    texts: np.ndarray
-    parts: list[tuple[np.ndarray, np.ndarray]]
-    scores: np.ndarray
 
 
 def groups(lengths: np.ndarray) -> Iterator[tuple[np.ndarray, int, int]]:

@@ -12,8 +12,7 @@ import keras
 import numpy as np
 import torch
 
-from experiments.bundled_models.dan_student import Settings
-from experiments.bundled_models.search_dan import Batch
+from experiments.bundled_models.dan_student import Batch, Settings
 from experiments.bundled_models.transformer_student import TransformerStudent
 from use_st5.models import SentenceT5, USETransformer
 

@@ -62,7 +62,7 @@ USE_TRANSFORMER_PRESETS: dict[str, USETransformerConfig] = {
         intermediate_dim=1_152,
         num_heads=6,
         dimension=512,
-        max_length=128,
+        max_length=256,
         early_output=2,
     ),
 }
