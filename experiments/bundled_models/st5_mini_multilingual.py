@@ -1,4 +1,4 @@
-"""Sentence-T5 for 29 languages, the bundled model `st5_mini_multilingual`.
+"""Sentence-T5 for 29 languages, `st5_mini_multilingual`; not bundled yet.
 
 It starts with the layers of `st5_mini_en` and with a table from `use_dan_multilingual`, in whose
 space pieces of all languages lie together: a piece that T5's English vocabulary has keeps its row;
@@ -13,6 +13,10 @@ vectors.
     KERAS_BACKEND=torch python -m experiments.bundled_models.st5_mini_multilingual train FOLDER \
         --data DATA --english ENGLISH
     python -m experiments.bundled_models.st5_mini_multilingual export FOLDER OUT --data DATA
+
+On 29 November 2026 1,050 steps, 75 minutes of one core with AMX, were too few: on development data
+the model was better than `use_dan_multilingual` in English alone. That model read forty times as
+many translations. An export of 40,000 pieces has 40.14 MB.
 """
 
 from __future__ import annotations
