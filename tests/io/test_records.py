@@ -49,7 +49,7 @@ def test_a_whole_record(tmp_path: Path) -> None:
         (b'{"size": 1, "files": {"a": 1e999}}', "$.files[...]: number out of range"),
         (b'{"size": 1, "files": {"../a": 1}}', "$.files: expected a path inside the folder"),
         (b'{"size": 1, "facts": ' + b"[" * 10**5, "$: expected less deeply nested"),
-        (b'{"letters": "\xff"}', "$: 'utf-8' codec"),
+        (b'{"letters": "\xff"}', "$: expected JSON: 'utf-8' codec"),
         (b'{"sizes": [[1], [2, -3]]}', "$.sizes[1][1]: expected int >= 0"),
         (b'{"letters": "' + b"a" * 99 + b'"}', "$.letters: expected str of length <= 3"),
         (b'{"mode": "c"}', "$.mode: invalid enum value 'c'"),

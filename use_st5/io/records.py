@@ -115,7 +115,7 @@ def _one_line_errors(where: str, remedy: str) -> Iterator[None]:
     except ValueError as error:
         message, _, field = str(error).replace("`", "").partition(" - at ")
         message = " ".join(message.split())[:_SHOWN].replace(", got ", ", received ")
-        if message.startswith(("JSON is", "Input data")):
+        if message.startswith(("JSON is", "Input data", "'utf-8' codec")):
             message = f"expected JSON: {message}"
         field = field.removeprefix("key in ")[:_SHOWN] or "$"
         message = message[:1].lower() + message[1:]
