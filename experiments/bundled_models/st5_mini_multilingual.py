@@ -23,23 +23,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.bundled_models.dan_student import Batch, Settings, shuffled
-from experiments.bundled_models.search_dan import numbered, read_texts
-from experiments.bundled_models.search_text import read_pairs
+from experiments.bundled_models.dan_student import Settings
 from experiments.bundled_models.search_transformer import built_model, text_ids, write_start
 from experiments.bundled_models.transformer_student import TransformerStudent
 from experiments.bundled_models.use_dan_multilingual import (
     WIDTH,
-    TeacherVectors,
+    MultilingualBatches,
     read_translations,
-    shares,
-    translated_scored_pairs,
 )
 
 NAME = "st5_mini_multilingual"
@@ -121,63 +116,16 @@ def start(folder: Path, run: Path) -> None:
     write_start(run, use_st5.TrainableEncoder(model, SentencePieceTokenizer(fewer)))
 
 
-class MultilingualBatches:
-    """The batches of a training; the texts have the order of `use_dan_multilingual`.
-
-    Args:
-        folder: That of `use_dan_multilingual`.
-        data: The folder of the corpora.
-        english: The folder of `search_dan`.
-        settings: The training.
-
-    Attributes:
-        texts: English sides, English texts, translations, scored pairs.
-    """
-
-    def __init__(self, folder: Path, data: Path, english: Path, settings: Settings) -> None:
-        self._settings = settings
-        sides, texts = read_texts(folder, "english"), read_texts(english)
-        self._teacher = TeacherVectors(folder / "english.npy", english / "texts.npy")
-        numbers = {text: number for number, text in enumerate(texts, start=len(sides))}
-        named = ((query, passage) for _, query, passage in read_pairs(data))
-        pairs = numbered(named, numbers)
-        negatives = len(sides) + np.load(english / "negatives.npy")[:, None]
-        self._pairs = np.hstack([pairs, negatives])
-        translations = [*read_translations(data)]
-        side_numbers = {side: number for number, side in enumerate(sides)}
-        self._side_of = np.array([side_numbers[each.english] for each in translations])
-        self._totals = np.cumsum(shares(translations))
-        firsts, seconds, scores = zip(*translated_scored_pairs(data), strict=True)
-        self._scores = np.array(scores, np.float32)
-        self._sides, self._first = len(sides), len(sides) + len(texts)
-        self.texts = [*sides, *texts, *(each.text for each in translations), *firsts, *seconds]
-
-    def __iter__(self) -> Iterator[Batch]:
-        """Yields batches without an end."""
-        settings, rng = self._settings, np.random.default_rng(self._settings.seed)
-        of_pairs = shuffled(rng, len(self._pairs), settings.pairs)
-        of_texts = shuffled(rng, self._first - self._sides, settings.passages)
-        of_scored = shuffled(rng, len(self._scores), settings.scored)
-        while True:
-            drawn = np.searchsorted(self._totals[:-1], rng.random(TRANSLATIONS))
-            sides = self._side_of[drawn]
-            passages = self._sides + next(of_texts)
-            own = [sides[: settings.sentences], self._pairs[next(of_pairs)].ravel(), passages]
-            part = np.concatenate([*own, self._first + drawn])
-            vectors = self._teacher[np.concatenate([*own, sides])]
-            pair = next(of_scored)
-            scored = self._first + len(self._side_of) + pair
-            read = np.concatenate([part, scored, len(self._scores) + scored])
-            yield Batch(read, [(part, vectors)], self._scores[pair])
-
-
 def train(folder: Path, run: Path, data: Path, english: Path, settings: Settings) -> None:
     """Trains the model, and writes its weights to `weights.npz` in `run`."""
     batches = MultilingualBatches(folder, data, english, settings)
+    draws = batches.draws(
+        np.random.default_rng(settings.seed), translations=TRANSLATIONS, sides=settings.sentences
+    )
     ids = text_ids(run, batches.texts)
     model = built_model(run, dtype="mixed_bfloat16", weights="start.npz")
     student = TransformerStudent(model, teacher_widths=(WIDTH,), settings=settings)
-    student.train(iter(batches), ids.__getitem__, run)
+    student.train(draws, ids.__getitem__, run)
 
 
 def export(run: Path, data: Path, target: Path) -> None:

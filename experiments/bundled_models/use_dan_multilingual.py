@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
+import itertools
 import lzma
 import random
 from collections import Counter, defaultdict
@@ -31,7 +32,14 @@ from typing import Any
 
 import numpy as np
 
-from experiments.bundled_models.dan_student import MOST_IDS, Rows, Settings, Student, shuffled
+from experiments.bundled_models.dan_student import (
+    MOST_IDS,
+    Batch,
+    Rows,
+    Settings,
+    Student,
+    shuffled,
+)
 from experiments.bundled_models.search_dan import numbered, read_texts
 from experiments.bundled_models.search_text import read_pairs, read_passages
 from experiments.bundled_models.teacher import unit_rows
@@ -177,50 +185,80 @@ def shares(translations: list[Translation]) -> np.ndarray:
     return weights / weights.sum()
 
 
-def train(folder: Path, data: Path, english: Path, settings: Settings) -> None:
-    """Trains the model, and writes its weights to `weights.npz`.
+class MultilingualBatches:
+    """The texts of a training, and its batches.
 
-    The texts have the order: English sides, English texts, translations, scored pairs.
+    Args:
+        folder: That of `write_texts`, with `english.npy`.
+        data: The folder of the corpora.
+        english: The folder of `search_dan`.
+        settings: The training.
+
+    Attributes:
+        texts: English sides, English texts, translations, scored pairs; a text's number is its
+            place.
+        first: The number of the first translation.
+        side_of: The number of each translation's English side.
+        teacher: The teacher's vectors of the English sides and texts.
     """
-    sides, texts = read_texts(folder, "english"), read_texts(english)
-    teacher = TeacherVectors(folder / "english.npy", english / "texts.npy")
-    numbers = {text: number for number, text in enumerate(texts, start=len(sides))}
-    named = ((query, passage) for _, query, passage in read_pairs(data))
-    pairs = numbered(named, numbers)
-    pairs = np.hstack([pairs, len(sides) + np.load(english / "negatives.npy")[:, None]])
-    translations = [*read_translations(data)]
-    side_numbers = {side: number for number, side in enumerate(sides)}
-    side_of = np.array([side_numbers[each.english] for each in translations])
-    totals = np.cumsum(shares(translations))
-    first = len(sides) + len(texts)
-    firsts, seconds, given = zip(*translated_scored_pairs(data), strict=True)
-    scores = np.array(given, np.float32)
-    foreign = [each.text for each in translations]
-    rows = piece_rows(folder, [*sides, *texts, *foreign, *firsts, *seconds])
+
+    def __init__(self, folder: Path, data: Path, english: Path, settings: Settings) -> None:
+        self._settings = settings
+        sides, texts = read_texts(folder, "english"), read_texts(english)
+        self.teacher = TeacherVectors(folder / "english.npy", english / "texts.npy")
+        numbers = {text: number for number, text in enumerate(texts, start=len(sides))}
+        named = ((query, passage) for _, query, passage in read_pairs(data))
+        pairs = numbered(named, numbers)
+        negatives = len(sides) + np.load(english / "negatives.npy")[:, None]
+        self._pairs = np.hstack([pairs, negatives])
+        translations = [*read_translations(data)]
+        side_numbers = {side: number for number, side in enumerate(sides)}
+        self.side_of = np.array([side_numbers[each.english] for each in translations])
+        self._totals = np.cumsum(shares(translations))
+        firsts, seconds, scores = zip(*translated_scored_pairs(data), strict=True)
+        self._scores = np.array(scores, np.float32)
+        self._sides, self.first = len(sides), len(sides) + len(texts)
+        self.texts = [*sides, *texts, *(each.text for each in translations), *firsts, *seconds]
+
+    def drawn(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """The numbers of some translations among the translations, `[count]`."""
+        return np.searchsorted(self._totals[:-1], rng.random(count))
+
+    def draws(self, rng: np.random.Generator, *, translations: int, sides: int) -> Iterator[Batch]:
+        """Yields batches without an end: so many translations, and the sides of the first ones."""
+        settings = self._settings
+        of_pairs = shuffled(rng, len(self._pairs), settings.pairs)
+        of_texts = shuffled(rng, self.first - self._sides, settings.passages)
+        of_scored = shuffled(rng, len(self._scores), settings.scored)
+        while True:
+            chosen = self.drawn(rng, translations)
+            of_chosen = self.side_of[chosen]
+            own = [of_chosen[:sides], self._pairs[next(of_pairs)].ravel()]
+            own.append(self._sides + next(of_texts))
+            part = np.concatenate([*own, self.first + chosen])
+            vectors = self.teacher[np.concatenate([*own, of_chosen])]
+            pair = next(of_scored)
+            scored = self.first + len(self.side_of) + pair
+            read = np.concatenate([part, scored, len(self._scores) + scored])
+            yield Batch(read, [(part, vectors)], self._scores[pair])
+
+
+def train(folder: Path, data: Path, english: Path, settings: Settings) -> None:
+    """Trains the model, and writes its weights to `weights.npz`."""
+    batches = MultilingualBatches(folder, data, english, settings)
+    rows = piece_rows(folder, batches.texts)
     rng = np.random.default_rng(settings.seed)
-
-    def drawn(count: int) -> np.ndarray:
-        return np.searchsorted(totals[:-1], rng.random(count))
-
-    some = np.unique(drawn(FITTED))
+    first, teacher = batches.first, batches.teacher
+    some = np.unique(batches.drawn(rng, FITTED))
     others = rng.choice(first, min(first, FITTED), replace=False)
-    vectors = np.concatenate([teacher[side_of[some]], teacher[others]])
+    vectors = np.concatenate([teacher[batches.side_of[some]], teacher[others]])
     read = np.concatenate([first + some, others])
     table = fitted_table(rows, read, vectors - vectors.mean(axis=0), size=PIECES)
     print("The table is fitted.", flush=True)
     student = Student(table, *_kernels(rng), teacher_widths=(WIDTH,), settings=settings)
-    of_pairs = shuffled(rng, len(pairs), settings.pairs)
-    of_texts = shuffled(rng, len(texts), settings.passages)
-    of_scored = shuffled(rng, len(scores), settings.scored)
-    for number in range(1, settings.steps + 1):
-        chosen = drawn(TRANSLATIONS)
-        own = [side_of[chosen], pairs[next(of_pairs)].ravel(), len(sides) + next(of_texts)]
-        by_teacher = np.concatenate([*own, side_of[chosen]])
-        part = np.concatenate([*own, first + chosen])
-        pair = next(of_scored)
-        scored = first + len(translations) + np.concatenate([pair, len(scores) + pair])
-        flat = rows.take(np.concatenate([part, scored]))
-        loss = student.step(number, *flat, [(part, teacher[by_teacher])], scores[pair])
+    draws = batches.draws(rng, translations=TRANSLATIONS, sides=TRANSLATIONS)
+    for number, batch in enumerate(itertools.islice(draws, settings.steps), start=1):
+        loss = student.step(number, *rows.take(batch.texts), batch.parts, batch.scores)
         if number % 500 == 0:
             print(f"step {number:,} of {settings.steps:,}: loss {loss:.4f}", flush=True)
     weights = [student.table, *(kernel.detach() for kernel in student.kernels)]
