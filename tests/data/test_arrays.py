@@ -71,13 +71,13 @@ def test_arrays_hold_the_examples_in_order(
     few_at_once(2)
     arrays = prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a" / "b")
     assert {name: (array.dtype, array.shape) for name, array in arrays.items()} == {
-        "sentence": (np.int32, (3, 3)),
+        "sentence": (np.int32, (3, 2)),
         "next": (np.int32, (3, 2)),
         "label": (np.int32, (3,)),
         "score": (np.float32, (3,)),
         "teacher": (np.float32, (3, 2)),
     }
-    assert arrays["sentence"].tolist() == [[2, 3, 0], [0, 0, 0], [5, 0, 0]]
+    assert arrays["sentence"].tolist() == [[2, 3], [0, 0], [5, 0]]
     assert arrays["next"].tolist() == [[4, 5], [2, 0], [0, 0]]
     assert arrays["label"].tolist() == [2, 0, 1]
     assert arrays["score"].tolist() == [0.5, -1, 2]
@@ -218,7 +218,7 @@ def test_damaged_and_foreign_folders(tmp_path: Path) -> None:
     prepare(EXAMPLES, COLUMNS, ToyTokenizer(), tmp_path / "a")
     with (tmp_path / "a" / "sentence.bin").open("ab") as file:
         file.write(b"\0")
-    with pytest.raises(ValueError, match="expected 36 bytes"):
+    with pytest.raises(ValueError, match="expected 24 bytes"):
         open_prepared(tmp_path / "a")
     (tmp_path / "a" / "sentence.bin").unlink()
     with pytest.raises(FileNotFoundError):
@@ -270,11 +270,11 @@ def test_the_real_tokenizer_and_training_data(
     few_at_once(4)
     arrays = prepare(examples, columns, tokenizer, tmp_path / "a")
     whole = tokenizer.padded([each["sentence"] for each in examples], 4)
-    np.testing.assert_array_equal(arrays["sentence"], whole.numpy())
-    assert arrays["sentence"][0].tolist() == [2, 5, 3, 4, 0, 0, 0]
+    np.testing.assert_array_equal(arrays["sentence"], whole.numpy()[:, :5])
+    assert arrays["sentence"][0].tolist() == [2, 5, 3, 4, 0]
     assert arrays["next"][:3].tolist() == [[2, 3, 4, 0], [1, 0, 0, 0], [2, 2, 3, 3]]
     batch = next(iter(array_dataset(ArrayData(arrays), 3, seed=0)))
-    assert batch["sentence"].shape == (3, 7)
+    assert batch["sentence"].shape == (3, 5)
     # The same vocabulary in a new object, as in another process.
     same = NGramTokenizer(NGramVocabulary(("the", "cat", "."), ("the cat",), 2, 0))
     assert open_prepared(tmp_path / "a", tokenizer=same, columns=columns)

@@ -65,9 +65,10 @@ class PreparedColumn:
     """One array of a prepared data set.
 
     Attributes:
-        kind: "ids": a text as encoder ids, int32 `[rows, length]`; "token_ids": a text as decoder
-            targets, int32 `[rows, max_tokens]`; "label": int32 `[rows]`; "score": float32 `[rows]`;
-            "vector": float32 `[rows, dim]`.
+        kind: "ids": a text as encoder ids, int32 `[rows, length]`, where all such columns have the
+            length of the longest text; "token_ids": a text as decoder targets, int32 `[rows,
+            max_tokens]`; "label": int32 `[rows]`; "score": float32 `[rows]`; "vector": float32
+            `[rows, dim]`.
         max_tokens: Tokens of a text beyond this number are cut. The kinds of text need it; the
             others must not have it.
         key: The key of the example that holds the value; None: the array's own name.
@@ -113,8 +114,9 @@ class PreparedColumn:
                 raise ValueError(f"expected text, received {type(value).__name__}: {value!r:.80}")
         to_ids: Callable[..., Any] = tokenizer.padded if self.kind == "ids" else tokenizer.token_ids
         ids = np.asarray(to_ids(values, self.max_tokens)).astype(self.dtype, copy=False)
-        # The ids for an encoder may be only as wide as the longest of these texts.
-        return np.pad(ids, [(0, 0), (0, max(0, (self.max_tokens or 0) - ids.shape[1]))])
+        # Some tokenizers pad to `max_tokens`, others to the longest of these texts.
+        filled = np.flatnonzero(ids.any(axis=0))
+        return ids if self.kind == "token_ids" else ids[:, : 1 + filled.max(initial=0)]
 
 
 class _Array(msgspec.Struct):
@@ -281,8 +283,7 @@ def _write_arrays(
     folder: Path,
 ) -> dict[str, dict[str, Any]]:
     """Appends chunk after chunk to the arrays' files; returns their types and shapes."""
-    row_shapes: dict[str, tuple[int, ...]] = {}
-    count = 0
+    shapes: dict[str, list[tuple[int, ...]]] = {name: [] for name in columns}
     graphs = functools.cache(lambda: _graphs(tokenizer))
 
     def arrays_of(numbered: tuple[int, list[Mapping[str, Any]]]) -> list[np.ndarray]:
@@ -303,21 +304,36 @@ def _write_arrays(
         return arrays
 
     with ExitStack() as stack:
-        paths = {name: folder / f"{name}.bin" for name in columns}
-        files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
+        files = {name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in columns}
         for arrays in in_threads(arrays_of, enumerate(batched(examples, _CHUNK))):
             for name, array in zip(columns, arrays, strict=True):
-                shape = row_shapes.setdefault(name, array.shape[1:])
-                if array.shape[1:] != shape:
+                shapes[name].append(array.shape)
+                shape = shapes[name][0][1:]
+                if columns[name].kind != "ids" and array.shape[1:] != shape:
                     raise ValueError(f"{name!r}: expected {shape}, received {array.shape[1:]}.")
                 files[name].write(np.ascontiguousarray(array).tobytes())
-            count += len(arrays[0])
+    count = sum(rows for rows, *_ in next(iter(shapes.values())))
     if not count:
         raise ValueError("examples: expected at least one, received none.")
+    ids = [name for name, column in columns.items() if column.kind == "ids"]
+    width = max((length for name in ids for _, length in shapes[name]), default=0)
+    for name in ids:
+        _pad_file(folder / f"{name}.bin", shapes[name], width)
+        shapes[name] = [(count, width)]
     return {
-        name: {"dtype": column.dtype.str, "shape": [count, *row_shapes[name]]}
+        name: {"dtype": column.dtype.str, "shape": [count, *shapes[name][0][1:]]}
         for name, column in columns.items()
     }
+
+
+def _pad_file(path: Path, shapes: Sequence[tuple[int, ...]], width: int) -> None:
+    """Gives the ids in a file, int32 arrays of these shapes one after the other, one width."""
+    padded = path.with_suffix(".padded")
+    with path.open("rb") as file, padded.open("wb") as target:
+        for rows, length in shapes:
+            ids = np.fromfile(file, "<i4", rows * length).reshape(rows, length)
+            target.write(np.pad(ids, [(0, 0), (0, width - length)]).tobytes())
+    padded.replace(path)
 
 
 def _graphs(tokenizer: Tokenizer) -> Any:

@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from use_st5.io.lines import in_threads
+
 # Behind a letter `+` and `#` count: "C", "C++" and "C#" are not the same.
 _ASCII_OTHERS = re.compile(r"((?<![\w+#])[+#]+|[^\w+#\u0080-\U0010ffff]+)+")
 _OTHERS = re.compile(r"[^\w\u0000-\u007f]")
 # The number of texts that are hashed at once.
-_AT_ONCE = 100_000
+_AT_ONCE = 20_000
 
 
 def normalized(sentence: str) -> str:
@@ -36,16 +38,17 @@ def normalized(sentence: str) -> str:
 
 def text_hashes(texts: pa.ChunkedArray) -> np.ndarray:
     """A hash of each text of a column of large_string, as `normalized`, uint64 `[texts]`."""
-    hashes = np.zeros(len(texts), np.uint64)
-    for start in range(0, len(texts), _AT_ONCE):
-        part = texts.slice(start, _AT_ONCE).combine_chunks()
-        # Arrow normalizes ASCII without `+` and `#` several times as fast.
-        words = pc.replace_substring_regex(pc.ascii_lower(part), r"\W+", " ")
-        words = pc.ascii_trim(words, " ")
-        odd = pc.or_(pc.match_substring_regex(part, r"[+#]"), pc.equal(words, ""))
-        plain = pc.and_not(pc.string_is_ascii(part), odd)
-        others = [normalized(text) for text in part.filter(pc.invert(plain)).to_pylist()]
-        words = pc.replace_with_mask(words, pc.invert(plain), pa.array(others, part.type))
-        digests = [blake2b(text.encode(), digest_size=8).digest() for text in words.to_pylist()]
-        hashes[start : start + len(part)] = np.frombuffer(b"".join(digests), ">u8")
-    return hashes
+    parts = (texts.slice(start, _AT_ONCE) for start in range(0, len(texts), _AT_ONCE))
+    return np.concatenate([np.zeros(0, np.uint64), *in_threads(_hashes, parts)])
+
+
+def _hashes(texts: pa.ChunkedArray) -> np.ndarray:
+    part = texts.combine_chunks()
+    # Arrow normalizes ASCII without `+` and `#` several times as fast, and in threads.
+    words = pc.ascii_trim(pc.replace_substring_regex(pc.ascii_lower(part), r"\W+", " "), " ")
+    odd = pc.or_(pc.match_substring_regex(part, "[+#]"), pc.equal(words, ""))
+    plain = pc.and_not(pc.string_is_ascii(part), odd)
+    others = [normalized(text) for text in part.filter(pc.invert(plain)).to_pylist()]
+    words = pc.replace_with_mask(words, pc.invert(plain), pa.array(others, part.type))
+    digests = [blake2b(text.encode(), digest_size=8).digest() for text in words.to_pylist()]
+    return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 import re
 from collections import Counter
@@ -63,8 +64,8 @@ _TEXT = re.compile(r"\.txt(\.gz)?$", re.IGNORECASE)
 _TFDS = re.compile(r"[a-z]\w*(/[\w.-]+)?(:[\d.]+)?(\[.+\])?")
 # Rows whose texts tell whether they are running text: this many sentences in each, on average.
 _SAMPLE, _RUNNING = 200, 2.0
-# Texts whose tokens are counted at once.
-_AT_ONCE = 8192
+# Texts whose tokens are counted at once, and texts of a file whose tokens are counted.
+_AT_ONCE, _COUNTED = 8192, 100_000
 # Any odd number works: different hashes stay different when they are multiplied by it.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MOST_CLASSES = 1000
@@ -121,7 +122,8 @@ class TrainingFile:
         flags: The columns of 0 and 1 that are its labels, if these are no column themselves.
         mixing_weight: Its weight in a mixture; None: the number of its examples.
         prompts: Key of a row → the prompt before its text in training. The table has no prompts.
-        lengths: Tokens of each text with its prompt, int `[texts]` (`add_statistics`).
+        lengths: Tokens of each text with its prompt, int `[texts]` (`add_statistics`); in a large
+            file, of texts that are evenly spread.
         scores: The scores that become 0 and 1; None if the rows have no scores.
         left_out: Number of rows that are validation or test rows (`leave_out`).
         shared: Number of other rows that share a text with these.
@@ -296,11 +298,13 @@ class TrainingFile:
         return facts
 
     def _lengths(self, limit: int, *, longer: bool) -> str:
-        total, median, most = len(self.lengths), np.median(self.lengths), self.lengths.max()
-        text = f"  {total:,} texts of {median:.0f} tokens (median), {most:,} at most; "
+        total, counted = self.rows * len(self.text_keys), len(self.lengths)
+        median, most = np.median(self.lengths), self.lengths.max()
+        text = f"  {total:,} texts of {median:.0f} tokens (median), {most:,} at most"
+        text += f", counted in {counted:,} of them" * (counted < total)
         if not (cut := int((self.lengths > limit).sum())):
-            return f"{text}none is cut"
-        text += f"training cuts {cut:,} of them ({cut / total:.1%}) at {limit:,} tokens"
+            return f"{text}; none is cut"
+        text += f"; training cuts {cut:,} of them ({cut / counted:.1%}) at {limit:,} tokens"
         return text + (" (--max-length changes this)" if longer else ", the limit of the model")
 
 
@@ -597,7 +601,9 @@ def add_statistics(
 ) -> TrainingFile:
     """Counts the tokens of a file, and finds the range of its scores, if that is not given."""
     check_rows(file)
-    columns = [with_prompt(file.table[key], file.prompts.get(key)) for key in file.text_keys]
+    interval = math.ceil(file.rows * len(file.text_keys) / _COUNTED)
+    table = file.table.take(np.arange(0, file.rows, interval)) if interval > 1 else file.table
+    columns = [with_prompt(table[key], file.prompts.get(key)) for key in file.text_keys]
     file.lengths = _token_counts(columns, tokenizer)
     if file.task.score:
         file.scores = score_range(file.name, *file.score_limits, scores)

@@ -330,7 +330,7 @@ def _train_in_steps(plan: TrainingPlan, work: Path, runtime_options: Mapping[str
         trainer = Trainer(
             encoder,
             {name: (rows(losses[name]), losses[name]) for name, (rows, _) in plan.tasks.items()},
-            dataclasses.replace(arguments, steps=plan.steps, max_length=plan.width),
+            dataclasses.replace(arguments, steps=plan.steps),
             evaluate=partial(scores_of, plan.sets) if plan.sets else None,
             monitor=plan.monitor,
             mixing_weights={name: turn * weight for name, weight in plan.weights.items()},
@@ -410,12 +410,6 @@ class TrainingPlan:
     def named_files(self) -> dict[str, TrainingFile]:
         """Short name → the file."""
         return dict(zip(short_names(self.files), self.files, strict=True))
-
-    @property
-    def width(self) -> int:
-        """The number of tokens of the longest text, as far as training reads it."""
-        longest = max(2, *(int(file.lengths.max()) for file in self.files))
-        return min(self.arguments.text_length(self.encoder.max_length), longest)
 
     @property
     def held(self) -> list[ValidationSet]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import keras
-import numpy as np
 
 from use_st5.data.arrays import (
     ArrayData,
@@ -227,12 +226,9 @@ class Trainer:
         ids = [feature for feature, column in columns.items() if column.kind == "ids"]
         if not ids:
             return ArrayData(arrays)
-        # The width of the longest text.
-        filled = (np.flatnonzero(arrays[feature].any(axis=0)) for feature in ids)
-        widest = 1 + max(int(max(places, default=0)) for places in filled)
-        arrays |= {feature: arrays[feature][:, :widest] for feature in ids}
         if any(column.kind == "token_ids" for column in columns.values()):
             return ArrayData(arrays)  # A decoder reads rows of one width.
+        widest = arrays[ids[0]].shape[1]
         return ArrayData(arrays, buckets=(*(each for each in _WIDTHS if each < widest), widest))
 
     def _loop(
