@@ -185,8 +185,8 @@ def test_kernels_are_multiplied_out_once_at_load(folder: Path) -> None:
     ids = loaded.preprocess(TEXTS)
     np.testing.assert_allclose(first, loaded.encode_ids(ids), atol=1e-6)
     assert all((each == first).all() for each in rest)
-    kernel = loaded.computed_at_load[1].resource_handle
-    tf.raw_ops.AssignVariableOp(resource=kernel, value=tf.zeros([6, 6]))
+    kernels = loaded.computed_at_load[1].resource_handle
+    tf.raw_ops.AssignVariableOp(resource=kernels, value=tf.zeros([66]))
     assert np.abs(loaded(TEXTS) - first).max() > 1e-3
     np.testing.assert_array_equal(other(TEXTS), first)
     scales = loaded.trainable_variables[1]

@@ -89,6 +89,23 @@ def test_padding_batch_and_order_do_not_change_a_vector(toy: Toy) -> None:
     np.testing.assert_allclose(toy.model(alone), vectors[:1], **close)
 
 
+@families("use_transformer", "t5", "mpnet", "modernbert")
+def test_packed_tokens_give_the_vectors_of_padded_ones(toy: Toy) -> None:
+    """Also beside a row of padding alone, whose vector has no meaning."""
+    ids = np.asarray(toy.ids(TEXTS))
+    padding = np.zeros_like(ids[:1])
+    for batch in (ids, np.concatenate([padding, ids]), padding):
+        embedded = toy.model.embedding(batch)
+        padded, packed = (
+            np.asarray(toy.model.encode_embedded(embedded, batch, packed=packed))
+            for packed in (False, True)
+        )
+        filled = (batch != 0).any(axis=1)
+        close = {"rtol": 0, "atol": 1e-6 * np.abs(padded).max()}
+        np.testing.assert_allclose(packed[filled], padded[filled], **close)
+        assert np.isfinite(packed).all()
+
+
 @families(*OURS)
 def test_every_weight_learns_under_xla(toy: Toy) -> None:
     ids = toy.ids(TEXTS)

@@ -144,14 +144,14 @@ def padded_graph(
     kernels: Sequence[keras.Variable] = (),
     max_length: int | None = None,
     unread: Sequence[keras.Variable] = (),
-    packed: bool = False,
 ) -> EncoderGraph:
     """The graph of any encoder over padded ids.
 
     Args:
         model: int32 `[batch, length]` → float32 `[batch, dimension]`, with an attribute
             `dimension`. If the table is stored apart, the model also has the part after the table,
-            `encode_embedded(vectors, ids, training=)`.
+            `encode_embedded(vectors, ids, training=)`; if it `packs`, it takes `packed=` there, and
+            only the tokens of strings are computed, and not the padding after them.
         tokenizer: The tokenizer that gives its ids.
         table: The stored form of its table, if that is not the model's own variable.
         kernels: Matrices `[inputs, outputs]` to store as int8 codes with a scale for each output.
@@ -159,8 +159,6 @@ def padded_graph(
             strings; training and `embed_ids`, which converters read, do so in each call.
         max_length: Tokens beyond this number are cut; None cuts nothing.
         unread: As in `EncoderGraph.of_model`.
-        packed: Whether only the tokens of strings are computed, and not the padding after them; the
-            model's `encode_embedded` must take `packed=`.
     """
     rounded = [(kernel, rounded_kernel(kernel)) for kernel in kernels]
     stored_kernels = [stored for _, stored in rounded]
@@ -173,7 +171,7 @@ def padded_graph(
     else:
         network = _behind_table(model, table, kernels)
     inference = network
-    if table is not None and packed:
+    if table is not None and getattr(model, "packs", False):
         inference = _behind_table(model, table, kernels, packed=True)
 
     def embed_ids(ids: tf.Tensor, training: bool) -> tf.Tensor:

@@ -151,12 +151,17 @@ class MultipliedOut:
 
     def __init__(self, kernels: Sequence[Int8Weights]) -> None:
         self._kernels = kernels
-        self._weights = [ComputedAtLoad(kernel.whole, kernel.shape) for kernel in kernels]
+        self._ends = [*itertools.accumulate(kernel.shape.num_elements() for kernel in kernels)]
+        # In one tensor, because each resource has functions that take a loader 40 ms.
+        self._weights = ComputedAtLoad(
+            lambda: tf.concat([tf.reshape(kernel.whole(), [-1]) for kernel in kernels], axis=0),
+            self._ends[-1:],
+        )
         columns = sum(kernel.shape[1] for kernel in kernels)
         self._scales = ComputedAtLoad(
             lambda: tf.concat([kernel.scales for kernel in kernels], axis=1), [1, columns]
         )
-        self.resources = [self._scales, *self._weights]
+        self.resources = [self._scales, self._weights]
         # A graph of its own, because a SavedModel's custom gradients fail directly in a branch.
         self.read = tf.function(self._read, autograph=False).get_concrete_function()
 
@@ -169,7 +174,7 @@ class MultipliedOut:
         def kernels(*scales: tf.Tensor) -> Any:
             values = tf.cond(
                 self._is_current(scales),
-                lambda: [weights.read() for weights in self._weights],
+                self._slices,
                 lambda: [k.whole(s) for k, s in zip(self._kernels, scales, strict=True)],
             )
             return values, lambda *gradients: [
@@ -178,6 +183,14 @@ class MultipliedOut:
             ]
 
         return kernels(*(tf.convert_to_tensor(kernel.scales) for kernel in self._kernels))
+
+    def _slices(self) -> list[tf.Tensor]:
+        """The kernels of the load; TensorFlow does not copy aligned slices of the first axis."""
+        weights, starts = self._weights.read(), [0, *self._ends]
+        return [
+            tf.reshape(weights[start:end], kernel.shape)
+            for start, end, kernel in zip(starts, self._ends, self._kernels, strict=False)
+        ]
 
     def _is_current(self, scales: Sequence[tf.Tensor]) -> tf.Tensor:
         return tf.cond(

@@ -223,10 +223,11 @@ class TransformerBlock(keras.layers.Layer):
     Call arguments:
         x: `[batch, length, dim]`.
         visible: bool, True for tokens; broadcasts to `[batch, heads, length, length]`.
+        packing: The packing of `x`, if `x` is packed as `[tokens, dim]`.
         training: Whether to apply dropout.
 
     Returns:
-        `[batch, length, dim]`.
+        A tensor with the shape of `x`.
     """
 
     def __init__(
@@ -261,8 +262,12 @@ class TransformerBlock(keras.layers.Layer):
         self.outer.build((None, None, self.intermediate_dim))
         self.built = True
 
-    def call(self, x: Any, visible: Any = None, training: bool = False) -> Any:
-        attended = self.attention(self.attention_norm(x), visible=visible, training=training)
+    def call(
+        self, x: Any, visible: Any = None, packing: Packing | None = None, training: bool = False
+    ) -> Any:
+        attended = self.attention(
+            self.attention_norm(x), visible=visible, packing=packing, training=training
+        )
         x = x + self.dropout_layer(attended, training=training)
         hidden = self.dropout_layer(self.inner(self.feed_forward_norm(x)), training=training)
         return x + self.dropout_layer(self.outer(hidden), training=training)

@@ -17,6 +17,7 @@ class EncoderModel(keras.Model):
         config_type: The dataclass.
         presets: Its named shapes.
         own_arguments: Names of the constructor's other arguments, which are attributes too.
+        packs: Whether `encode_embedded` takes `packed=`, which computes no padding.
         config: The shape.
         dimension: Dimension of the sentence vector.
     """
@@ -24,6 +25,7 @@ class EncoderModel(keras.Model):
     config_type: ClassVar[Any]
     presets: ClassVar[Mapping[str, Any]]
     own_arguments: ClassVar[tuple[str, ...]] = ()
+    packs: ClassVar[bool] = False
     config: Any
 
     @classmethod
@@ -56,10 +58,13 @@ def inference(model: keras.Model) -> Callable[[Any], Any]:
         return lambda ids: model.predict_on_batch(np.asarray(ids))
     import tensorflow as tf
 
+    def embed(ids: tf.Tensor) -> tf.Tensor:
+        if getattr(model, "packs", False):
+            return model.encode_embedded(model.embedding(ids), ids, packed=True)
+        return model(ids, training=False)
+
     signature = [tf.TensorSpec([None, None], tf.int32)]
-    return tf.function(
-        lambda ids: model(ids, training=False), input_signature=signature, autograph=False
-    )
+    return tf.function(embed, input_signature=signature, autograph=False)
 
 
 def checked_length(model: keras.Model, max_length: int | None) -> int | None:

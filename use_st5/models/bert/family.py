@@ -76,7 +76,6 @@ class BertFamily(Family):
             kernels=kernels,
             max_length=max_length,
             unread=model.head.variables if model.head else (),
-            packed=True,
         )
 
     def max_tokens(self, model: SentenceBert) -> int:

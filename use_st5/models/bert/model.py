@@ -309,6 +309,7 @@ class SentenceBert(EncoderModel):
     """
 
     config_type: ClassVar[type[BertConfig]] = BertConfig
+    packs = True
     presets: ClassVar[Mapping[str, BertConfig]] = BERT_PRESETS
     own_arguments: ClassVar = ("pooling", "dense", "after", "normalize", "head")
     # Further layers, besides the common ones, whose weights `pooled` copies.

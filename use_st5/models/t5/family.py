@@ -53,16 +53,17 @@ class T5Family(Family):
     def graph(
         self, model: SentenceT5, tokenizer: Tokenizer, *, precision: str, max_length: int | None
     ) -> EncoderGraph:
-        """The graph over padded ids, with the table inside in float32; int8 rounds all matrices."""
-        if precision == "float32":
-            return padded_graph(model, tokenizer, max_length=max_length)
-        if model.decoder is not None:
-            raise ValueError("A Sentence-T5 with a decoder is exported in float32, not in int8.")
-        table = stored_table(model.embedding.embeddings, precision)
-        layers = [*self.lora_layers(model).values()]
-        if model.projection is not None:
-            layers.append(model.projection)
-        kernels = [layer.kernel for layer in layers]
+        """The graph over padded ids; int8 rounds all matrices."""
+        embeddings, table, kernels = model.embedding.embeddings, None, []
+        if precision != "float32" or embeddings.dtype == "float32":
+            table = stored_table(embeddings, precision)
+        if precision != "float32":
+            if model.decoder is not None:
+                raise ValueError("A Sentence-T5 with a decoder is exported in float32, not int8.")
+            layers = [*self.lora_layers(model).values()]
+            if model.projection is not None:
+                layers.append(model.projection)
+            kernels = [layer.kernel for layer in layers]
         return padded_graph(model, tokenizer, table=table, kernels=kernels, max_length=max_length)
 
     def prepare_for_training(self, model: SentenceT5 | T5) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
-from use_st5.layers.attention import MultiHeadAttention
+from use_st5.layers.attention import MultiHeadAttention, Packing
 from use_st5.layers.lora_dense import LoRADense
 from use_st5.layers.positions import RelativePositionBias
 from use_st5.layers.random_normal import RandomNormal
@@ -187,10 +187,11 @@ class T5Block(keras.layers.Layer):
         bias: Any = None,
         context: Any = None,
         context_visible: Any = None,
+        packing: Packing | None = None,
         training: bool = False,
     ) -> Any:
         attended = self.attention(
-            self.attention_norm(x), visible=visible, bias=bias, training=training
+            self.attention_norm(x), visible=visible, bias=bias, packing=packing, training=training
         )
         x = x + self.dropout_layer(attended, training=training)
         if self.decoder:
@@ -208,7 +209,10 @@ def _rms_norm(name: str, policy: Any) -> keras.layers.RMSNormalization:
 
 
 class T5Stack(keras.layers.Layer):
-    """An encoder or decoder: blocks that share one relative position bias, and a norm."""
+    """An encoder or decoder: blocks that share one relative position bias, and a norm.
+
+    With `packed`, an encoder computes no padding; its outputs there have no meaning.
+    """
 
     def __init__(self, config: T5Config, *, decoder: bool = False, **kwargs: Any) -> None:
         super().__init__(autocast=False, name="decoder" if decoder else "encoder", **kwargs)
@@ -245,15 +249,17 @@ class T5Stack(keras.layers.Layer):
         tokens: Any = None,
         context: Any = None,
         context_tokens: Any = None,
+        packed: bool = False,
         training: bool = False,
     ) -> Any:
         length = ops.shape(x)[1]
+        packing = Packing.of(tokens, self.config.num_heads) if packed else None
         bias = self.position_bias(query_length=length, key_length=length)
         visible = _of_keys(tokens)
         if self.decoder:
             before = ops.tril(ops.ones((length, length), "bool"))[None, None]
             visible = before if visible is None else ops.logical_and(visible, before)
-        x = self.dropout_layer(x, training=training)
+        x = self.dropout_layer(x if packing is None else packing.pack(x), training=training)
         for block in self.blocks:
             x = block(
                 x,
@@ -261,9 +267,11 @@ class T5Stack(keras.layers.Layer):
                 bias=bias,
                 context=context,
                 context_visible=_of_keys(context_tokens),
+                packing=packing,
                 training=training,
             )
-        return self.dropout_layer(self.norm(x), training=training)
+        x = self.dropout_layer(self.norm(x), training=training)
+        return x if packing is None else packing.unpack(x)
 
 
 def _of_keys(tokens: Any) -> Any:

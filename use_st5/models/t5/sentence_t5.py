@@ -48,6 +48,7 @@ class SentenceT5(EncoderModel):
     """
 
     config_type = T5Config
+    packs = True
     presets = T5_PRESETS
     own_arguments: ClassVar = ("pooling", "projection_dim", "normalize")
 
@@ -100,10 +101,15 @@ class SentenceT5(EncoderModel):
     def call(self, ids: Any, training: bool = False) -> Any:
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """Computes the sentence vectors from `embedded`, the token table's rows for `ids`."""
+    def encode_embedded(
+        self, embedded: Any, ids: Any, *, packed: bool = False, training: bool = False
+    ) -> Any:
+        """Computes the sentence vectors from `embedded`, the token table's rows for `ids`.
+
+        With `packed`, padding is not computed. Compiled programs do not allow this.
+        """
         tokens = ops.not_equal(ids, PADDING_ID)
-        encoded = self.encoder(embedded, tokens=tokens, training=training)
+        encoded = self.encoder(embedded, tokens=tokens, packed=packed, training=training)
         vector = ops.cast(self._pool(encoded, tokens, training), "float32")
         if self.projection is not None:
             vector = self.projection(vector)

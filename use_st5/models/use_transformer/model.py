@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from use_st5.layers.attention import TransformerBlock, layer_norm
+from use_st5.layers.attention import Packing, TransformerBlock, layer_norm
 from use_st5.layers.pooling import l2_normalize, masked_scaled_sum
 from use_st5.layers.positions import sinusoidal_positions
 from use_st5.layers.random_normal import RandomNormal
@@ -88,6 +88,7 @@ class USETransformer(EncoderModel):
     """
 
     config_type = USETransformerConfig
+    packs = True
     presets = USE_TRANSFORMER_PRESETS
 
     def __init__(self, config: USETransformerConfig, **kwargs: Any) -> None:
@@ -146,18 +147,30 @@ class USETransformer(EncoderModel):
     def call(self, ids: Any, training: bool = False) -> Any:
         return self.encode_embedded(self.embedding(ids), ids, training=training)
 
-    def encode_embedded(self, embedded: Any, ids: Any, *, training: bool = False) -> Any:
-        """Computes the sentence vectors from `embedded`, the token table's rows for `ids`."""
+    def encode_embedded(
+        self, embedded: Any, ids: Any, *, packed: bool = False, training: bool = False
+    ) -> Any:
+        """Computes the sentence vectors from `embedded`, the token table's rows for `ids`.
+
+        With `packed`, padding is not computed. Compiled programs do not allow this.
+        """
         tokens = ids > 0
-        x = self.widen(embedded)
+        packing = Packing.of(tokens, self.config.num_heads) if packed else None
         positions = sinusoidal_positions(ops.shape(tokens)[1], self.config.hidden_dim)
+        if packing is not None:
+            embedded = packing.pack(embedded)
+            positions = ops.take(positions, packing.rows % ops.shape(tokens)[1], axis=0)
+        x = self.widen(embedded)
         x = self.dropout_layer(x + ops.cast(positions, x.dtype), training=training)
-        sums = []
+        visible, outputs = ops.expand_dims(tokens, (1, 2)), []
         for number, block in enumerate(self.blocks, start=1):
-            x = block(x, visible=ops.expand_dims(tokens, (1, 2)), training=training)
+            x = block(x, visible=visible, packing=packing, training=training)
             if self.early_norm is not None and number == self.config.early_output:
-                sums.append(masked_scaled_sum(self.early_norm(x), tokens))
-        sums.append(masked_scaled_sum(self.norm(x), tokens))
+                outputs.append(self.early_norm(x))
+        outputs.append(self.norm(x))
+        if packing is not None:
+            outputs = [packing.unpack(each) for each in outputs]
+        sums = [masked_scaled_sum(each, tokens) for each in outputs]
         vector = ops.concatenate(sums, axis=-1)
         if self.projection is not None:
             vector = self.projection(vector)
