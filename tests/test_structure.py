@@ -39,7 +39,7 @@ LARGEST_PARTS = {
     "losses": 1_961,
     "models": 5_094,
     "plots": 185,
-    "search": 1_454,
+    "search": 1_461,
     "serve": 875,
     "sklearn": 112,
     "tokenizers": 2_712,

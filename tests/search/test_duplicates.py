@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -38,6 +39,17 @@ def test_it_finds_what_sorting_all_pairs_finds_whatever_the_blocks(
     expected = peer(vectors, threshold, count)
     assert [pair[1:] for pair in found] == [pair[1:] for pair in expected]
     np.testing.assert_allclose([pair[0] for pair in found], [pair[0] for pair in expected])
+
+
+def test_vectors_of_length_1_are_not_copied() -> None:
+    vectors = np.random.default_rng(0).standard_normal((5000, 256))
+    units, numbers = unit_rows(vectors).astype(np.float32), vectors.astype(np.float32)
+    tracemalloc.start()
+    found = mined(units, threshold=0.2, block=(64, 256))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < units.nbytes
+    assert {pair[1:] for pair in found} == {pair[1:] for pair in mined(numbers, threshold=0.2)}
 
 
 def test_by_hand() -> None:

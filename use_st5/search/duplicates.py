@@ -11,6 +11,8 @@ from use_st5.io.progress import watched
 _BLOCK = (1024, 4096)
 # By how much a cosine in float32 may differ from that in float64.
 _ERROR = 1e-5
+# By how much the length of a unit vector in float32 may differ from 1.
+_UNIT = 1e-6
 # Pairs of a block beyond `max_pairs`, so that cosines in float64 decide; and pairs read at a time.
 _FURTHER, _AT_ONCE = 32, 4096
 
@@ -25,8 +27,9 @@ def mine_paraphrases(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds the pairs of rows with the largest cosines.
 
-    All pairs are compared: time grows with the square of the rows. The memory is that of the
-    vectors scaled to length 1 in float32, one block of cosines, and four times `max_pairs` pairs.
+    All pairs are compared: time grows with the square of the rows. The memory is one block of
+    cosines, four times `max_pairs` pairs, and, unless the vectors are float32 of length 1, a copy
+    that is.
     Pairs are chosen by cosines in float32; the cosines that are returned are computed in float64
     and rounded to float32. A zero row has a cosine of 0 with each other row.
 
@@ -113,9 +116,13 @@ def find_communities(
 
 
 def _units(vectors: np.ndarray, step: int) -> np.ndarray:
-    """The rows scaled to length 1, float32, made in parts."""
+    """The rows scaled to length 1, float32, made in parts; rows of length 1 are not copied."""
+    starts = range(0, len(vectors), step)
+    lengths = (np.linalg.norm(vectors[start : start + step], axis=1) for start in starts)
+    if vectors.dtype == np.float32 and all((np.abs(part - 1) < _UNIT).all() for part in lengths):
+        return vectors
     units = np.empty(vectors.shape, np.float32)
-    for start in range(0, len(vectors), step):
+    for start in starts:
         units[start : start + step] = unit_rows(vectors[start : start + step])
     if not np.isfinite(units).all():
         raise ValueError("vectors: expected finite numbers.")
