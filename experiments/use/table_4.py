@@ -2,12 +2,12 @@
 
     python -m experiments.use.table_4 use_dan_en use_transformer_en --vectors glove.6B.50d.txt
 
-The paper compares the associations of GloVe's vectors, as Caliskan et al. (2017) printed them, with
-those of its DAN. This prints a table with the effect size d and the one-sided p of each of
-Caliskan's ten tests: as Caliskan et al. printed them, for the word vectors of a file of word2vec or
-GloVe, and for each of MODELS, which are bundled names or folders. Word vectors are those of the
-words in lower case. A word without a vector is left out of its group, and the last word of the
-other group of targets with it; the note below the table names it.
+The paper compares the associations of GloVe's vectors (Caliskan et al. 2017) with those of its DAN.
+This prints a table with the effect size d and the one-sided p of each of Caliskan's ten tests: the
+paper's (`published.json`; `?`: from notes, not read again), those of the word vectors of a file of
+word2vec or GloVe, and those of each of MODELS, which are bundled names or folders. Word vectors are
+those of the words in lower case. A word without a vector is left out of its group, and the last
+word of the other group of targets with it; the note below the table names both.
 """
 
 from __future__ import annotations
@@ -21,23 +21,11 @@ from pathlib import Path
 import numpy as np
 
 import use_st5
+from experiments.run import read_json
 from experiments.use.transfer.word_vectors import WordVectors
 from use_st5.bias import WEATTest, run_weat, weat_tests
 
-# d and p of GloVe, 840 billion tokens (Caliskan et al. 2017, Table 1). From memory.
-CALISKAN = {
-    "weat1": (1.50, 1e-7),
-    "weat2": (1.53, 1e-7),
-    "weat3": (1.41, 1e-8),
-    "weat4": (1.50, 1e-4),
-    "weat5": (1.28, 1e-3),
-    "weat6": (1.81, 1e-3),
-    "weat7": (1.06, 0.018),
-    "weat8": (1.24, 1e-2),
-    "weat9": (1.38, 1e-2),
-    "weat10": (1.21, 1e-2),
-}
-
+_PUBLISHED = Path(__file__).with_name("published.json")
 Encode = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -66,23 +54,35 @@ def word_vectors(vectors: np.ndarray, rows: Mapping[str, int], words: Sequence[s
 
 def table(encoders: Mapping[str, Encode], known: Collection[str] | None) -> list[str]:
     """The lines of the table in Markdown; the words that all encoders know, None: all."""
-    lines = [
-        f"| test | GloVe, Caliskan et al. | {' | '.join(encoders)} |",
-        "|---" * (2 + len(encoders)) + "|",
-    ]
+    printed = published()
+    names = [*(f"paper: {model}" for model in printed), *encoders]
+    lines = [f"| test | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
     left_out = set()
-    for name, published in CALISKAN.items():
+    for name in next(iter(printed.values())):
         test = weat_tests()[name]
         common = test if known is None else known_words(test, known)
         left_out |= {*test.x, *test.y, *test.a, *test.b} - {
             *(*common.x, *common.y, *common.a, *common.b)
         }
         results = [run_weat(encode, common) for encode in encoders.values()]
-        found = [(result.effect_size, result.p_value) for result in results]
-        cells = [f"{d:.2f} ({p:.2g})" for d, p in (published, *found)]
+        cells = [scores[name] for scores in printed.values()]
+        cells += [f"{result.effect_size:.2f} ({result.p_value:.2g})" for result in results]
         x, y, a, b = test.categories
         lines.append(f"| {x} / {y}, {a} / {b} | {' | '.join(cells)} |")
     return [*lines, "", f"Left out: {', '.join(sorted(left_out)) or 'no word'}."]
+
+
+def published() -> dict[str, dict[str, str]]:
+    """Model → test → the cell of the paper's table."""
+    cells: dict[str, dict[str, str]] = {}
+    for each in read_json(_PUBLISHED)["tables"]:
+        if each["benchmark"] == "weat":
+            cell = "{:.2f}{}" if each["metric"] == "effect_size" else " ({:.2g}{})"
+            for row in each["rows"]:
+                own, mark = cells.setdefault(row["model"], {}), "?" * (not row.get("confirmed", 1))
+                for name, value in row["scores"].items():
+                    own[name] = own.get(name, "") + cell.format(value, mark)
+    return cells
 
 
 def known_words(test: WEATTest, known: Collection[str]) -> WEATTest:

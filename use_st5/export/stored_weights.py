@@ -152,7 +152,7 @@ class MultipliedOut:
     def __init__(self, kernels: Sequence[Int8Weights]) -> None:
         self._kernels = kernels
         self._ends = [*itertools.accumulate(kernel.shape.num_elements() for kernel in kernels)]
-        # In one tensor, because each resource has functions that take a loader 40 ms.
+        # In one tensor, because a loader makes functions for each resource.
         self._weights = ComputedAtLoad(
             lambda: tf.concat([tf.reshape(kernel.whole(), [-1]) for kernel in kernels], axis=0),
             self._ends[-1:],

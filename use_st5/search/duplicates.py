@@ -28,8 +28,7 @@ def mine_paraphrases(
     """Finds the pairs of rows with the largest cosines.
 
     All pairs are compared: time grows with the square of the rows. The memory is one block of
-    cosines, four times `max_pairs` pairs, and, unless the vectors are float32 of length 1, a copy
-    that is.
+    cosines and four times `max_pairs` pairs; vectors that are not float32 of length 1 are copied.
     Pairs are chosen by cosines in float32; the cosines that are returned are computed in float64
     and rounded to float32. A zero row has a cosine of 0 with each other row.
 

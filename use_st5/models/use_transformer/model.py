@@ -154,12 +154,12 @@ class USETransformer(EncoderModel):
 
         With `packed`, padding is not computed. Compiled programs do not allow this.
         """
-        tokens = ids > 0
+        tokens, length = ids > 0, ops.shape(ids)[1]
         packing = Packing.of(tokens, self.config.num_heads) if packed else None
-        positions = sinusoidal_positions(ops.shape(tokens)[1], self.config.hidden_dim)
+        positions = sinusoidal_positions(length, self.config.hidden_dim)
         if packing is not None:
             embedded = packing.pack(embedded)
-            positions = ops.take(positions, packing.rows % ops.shape(tokens)[1], axis=0)
+            positions = ops.take(positions, packing.rows % length, axis=0)
         x = self.widen(embedded)
         x = self.dropout_layer(x + ops.cast(positions, x.dtype), training=training)
         visible, outputs = ops.expand_dims(tokens, (1, 2)), []
